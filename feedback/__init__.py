@@ -1,0 +1,1 @@
+"""From an outcome to better weights."""

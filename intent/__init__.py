@@ -1,0 +1,1 @@
+"""From an utterance to a reading: normalize, embed, compare, say how sure it is."""

@@ -1,0 +1,1 @@
+"""The bundled encoder, as package data: see PROVENANCE.md."""

@@ -1,0 +1,1 @@
+"""Contracts only: the pydantic models, ports and errors that every floor may import."""

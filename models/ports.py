@@ -1,0 +1,138 @@
+"""Ports: what one part needs of another, so that neither imports the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+from models.card import AgentCard
+from models.events import DecisionRow, EventRow, Row
+from models.key import Key
+from models.reading import Neighbour
+
+
+class StoredCard(NamedTuple):
+    """A card and whether it came from a file or over the API."""
+
+    card: AgentCard
+    source: Literal["file", "api"]
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A text as a vector.
+
+    Attributes:
+        vector: float32 little-endian, `dim` values, unit length.
+        unknown_share: share of the text's tokens that the vocabulary does not know, 0..1.
+    """
+
+    vector: bytes
+    unknown_share: float
+
+
+class Embedder(Protocol):
+    """An encoder of texts."""
+
+    @property
+    def encoder_id(self) -> str:
+        """Digest of all that shapes a vector; vectors of two ids never meet in one index."""
+
+    @property
+    def dim(self) -> int:
+        """Number of values in a vector."""
+
+    def embed(self, text: str) -> Embedded:
+        """Encode one text. Synchronous and thread safe: callers run it in worker threads."""
+
+
+class VectorStore(Protocol):
+    """Where the vectors of card texts outlive a restart."""
+
+    async def load_vectors(self, encoder_id: str, digests: Sequence[str]) -> Mapping[str, Embedded]:
+        """The stored vectors among `digests` (digest of the text → vector)."""
+
+    async def save_vectors(self, encoder_id: str, vectors: Mapping[str, Embedded]) -> None:
+        """Add vectors; those already there stay."""
+
+
+class Clock(Protocol):
+    """Time, passed in so that tests own it."""
+
+    def now_ms(self) -> float:
+        """Wall clock, milliseconds since the epoch."""
+
+    def monotonic_ms(self) -> float:
+        """Steady clock, milliseconds since some fixed instant."""
+
+
+class IntentSource(Protocol):
+    """What intake reads over: the texts of the cards, seen from some namespaces.
+
+    Snapshots of the router obey it; intake itself knows no cards.
+    """
+
+    def exact(self, text: str) -> Sequence[str]:
+        """The intents that have `text` (normalized) as an example."""
+
+    def neighbours(self, vector: bytes, n_intents: int) -> Sequence[Neighbour]:
+        """The nearest `n_intents` intents, best first."""
+
+
+class CardStore(Protocol):
+    """Where the agent cards outlive a restart. A card is durable once a method has returned."""
+
+    async def load_cards(self) -> Sequence[StoredCard]:
+        """All stored cards."""
+
+    async def put_card(self, card: AgentCard) -> None:
+        """Store one card from the API; replaces the one with its key."""
+
+    async def delete_cards(self, keys: Sequence[tuple[str, str, str]]) -> None:
+        """Forget the cards with these (namespace, agent_id, version)."""
+
+    async def replace_file_cards(self, cards: Sequence[AgentCard]) -> None:
+        """Make these the cards from files, in one transaction; cards from the API stay."""
+
+
+class KeyStore(Protocol):
+    """Where the callers' keys are."""
+
+    async def load_keys(self) -> Sequence[Key]:
+        """All keys, revoked ones included."""
+
+    async def add_key(self, key: Key) -> None:
+        """Store a new key. Raises ConflictError where its name is taken by a key that is not revoked."""
+
+    async def revoke_key(self, name: str, at_ms: int) -> bool:
+        """Revoke the key of that name; False where there is no valid one."""
+
+
+class PolicyStore(Protocol):
+    """Where the policy set over the API outlives a restart."""
+
+    async def load_policy(self) -> tuple[int, str] | None:
+        """(generation, JSON text) of the newest policy; None where none was ever stored."""
+
+    async def save_policy(self, text: str, at_ms: int) -> int:
+        """Store a policy's JSON text; its generation, which rises by one each time."""
+
+
+class RecordStore(Protocol):
+    """Decisions, events and goal hashes: appended, never changed."""
+
+    async def append(self, rows: Sequence[Row]) -> None:
+        """Append rows of all kinds, in one transaction, events in the order given; durable on return."""
+
+    async def decision(self, decision_id: str) -> DecisionRow | None:
+        """The record of one decision."""
+
+    async def trace(self, trace_id: str, limit: int) -> Sequence[tuple[int, EventRow]]:
+        """(sequence, event) of a trace, oldest first."""
+
+    async def events(self, from_ms: int, to_ms: int, after: int, limit: int) -> Sequence[tuple[int, EventRow]]:
+        """(sequence, event) with from_ms <= happened_at < to_ms and sequence > after, by sequence."""
+
+    async def goal(self, namespace: str, task_id: str) -> str | None:
+        """The goal hash first seen under the task."""

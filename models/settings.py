@@ -1,0 +1,52 @@
+"""Settings: one table from which validation, the environment and the reference page come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+DEFAULT_STORE = "sqlite:///agency-router.db"
+
+
+class Settings(BaseSettings):
+    """How the service runs. Each can be set as AGENCY_ROUTER_<NAME>; options of the command line win."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENCY_ROUTER_", extra="forbid", frozen=True)
+
+    host: Annotated[str, Field(description="Address to bind. Beyond loopback, keys must exist.")] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535, description="TCP port; 0 takes a free one.")] = 8080
+    store: Annotated[str, Field(description="Store URL: `sqlite:///relative.db` or `sqlite:////absolute.db`.")] = (
+        DEFAULT_STORE
+    )
+    cards: Annotated[
+        tuple[Path, ...], Field(description="Card files and folders; none serves the stored set, or the bundled one.")
+    ] = ()
+    policy: Annotated[
+        Path | None, Field(description="Policy file; none serves the stored policy, or the defaults.")
+    ] = None
+    watch: Annotated[bool, Field(description="Reload card and policy files when they change.")] = True
+    max_body_bytes: Annotated[int, Field(ge=1024, description="Largest request body, in bytes.")] = 1_048_576
+    max_in_flight: Annotated[int, Field(ge=1, description="Requests at once; more get 429.")] = 512
+    max_batch: Annotated[int, Field(ge=1, le=256, description="Requests in one batch.")] = 256
+    embed_threads: Annotated[int, Field(ge=1, le=64, description="Worker threads of the encoder.")] = 2
+    max_embed_queue: Annotated[int, Field(ge=1, description="Texts that may wait for the encoder.")] = 1024
+    inline_index_rows: Annotated[
+        int, Field(ge=0, description="Indexes up to this many rows are searched without leaving the event loop.")
+    ] = 20_000
+    journal_rows: Annotated[
+        int, Field(ge=100, description="Rows that may wait to be written; full holds requests back.")
+    ] = 50_000
+    journal_batch: Annotated[int, Field(ge=1, description="Most rows in one write.")] = 2000
+    journal_wait_ms: Annotated[
+        int, Field(ge=1, description="How long rows gather before a write, in milliseconds.")
+    ] = 20
+    keys_refresh_ms: Annotated[
+        int, Field(ge=10, description="How often stored keys are read anew, in milliseconds.")
+    ] = 250
+    shutdown_s: Annotated[int, Field(ge=1, description="How long a shutdown waits for requests, in seconds.")] = 10
+    log_level: Annotated[
+        str, Field(pattern="^(debug|info|warning|error)$", description="Least level that is logged.")
+    ] = "info"
