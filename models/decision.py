@@ -11,6 +11,7 @@ from models.contract import Contract
 from models.reading import IntentSourceName
 
 Share = Annotated[float, Field(ge=0, le=1)]
+FeatureName = Literal["similarity", "quality", "health", "load", "cost", "latency"]
 
 
 class Action(StrEnum):
@@ -139,11 +140,15 @@ class Contributions(Answer):
 
 
 class Change(Answer):
-    """A feature's value as it is and as it would have to be."""
+    """A feature's value as it counts and as it would have to be, 0..1, larger is better.
+
+    `cost` is 1 - share of the dearest's cost, `latency` 1 - share of the slowest's (only where nu > 0). Their `to` is
+    measured on the dearest and the slowest as they stand, also where the change itself would bring those down.
+    """
 
     model_config = ConfigDict(populate_by_name=True)
 
-    feature: Literal["similarity", "quality", "health", "load", "cost"]
+    feature: FeatureName
     from_: Annotated[float, Field(serialization_alias="from", validation_alias="from")]
     to: float
 
@@ -152,8 +157,8 @@ class WhyNot(Answer):
     """The smallest change with which this candidate would have had the highest utility.
 
     Attributes:
-        changes: one change where one suffices, else a joint one; empty if it had the highest utility and lost
-            the draw among near-equals.
+        changes: one change where one suffices, else a joint one (every feature that weighs, by the same fraction of
+            the way to its best); empty if it had the highest utility already and lost the draw, or the tie.
         text: the same in words.
     """
 

@@ -73,8 +73,12 @@ class IntentSource(Protocol):
     Snapshots of the router obey it; intake itself knows no cards.
     """
 
+    @property
+    def n_rows(self) -> int:
+        """Rows that a search looks through."""
+
     def exact(self, text: str) -> Sequence[str]:
-        """The intents that have `text` (normalized) as an example."""
+        """The intents with an example whose match key is `text`, in a stable order."""
 
     def neighbours(self, vector: bytes, n_intents: int) -> Sequence[Neighbour]:
         """The nearest `n_intents` intents, best first."""

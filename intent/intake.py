@@ -1,0 +1,157 @@
+"""Intake: from an utterance to a reading, or an honest "not sure"."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from intent.calibrate import Calibration
+from intent.embed_pool import EmbedPool
+from intent.normalize import has_words, match_key, normalize, script_language, without_numbers
+from intent.rules import Rules
+from models.policy import Confidence
+from models.ports import Embedded, IntentSource
+from models.reading import Alternative, Certainty, Neighbour, Reading, RequestedPreference
+
+N_ALTERNATIVES = 5
+MAX_UNKNOWN_SHARE = 0.2
+"""Beyond this share of unknown tokens a vector says little: unrelated texts come out alike."""
+
+
+class Intake:
+    """Reads utterances: identical examples first, then the nearest texts by vector."""
+
+    def __init__(self, pool: EmbedPool, calibration: Calibration, *, inline_rows: int = 20_000) -> None:
+        """Put the stages together.
+
+        Args:
+            pool: the encoder.
+            calibration: turns similarities into confidences.
+            inline_rows: larger indexes are searched in a worker thread.
+        """
+        self._pool = pool
+        self._calibration = calibration
+        self._inline_rows = inline_rows
+
+    async def read(
+        self,
+        utterance: str,
+        source: IntentSource,
+        *,
+        rules: Rules,
+        namespace: str,
+        thresholds: Confidence,
+        wait_ms: float,
+    ) -> Reading:
+        """What the utterance means, read over the intents of `source`.
+
+        Args:
+            wait_ms: how long the encoder may take.
+
+        Raises:
+            OverloadedError: too many utterances wait for the encoder.
+            TimeoutError: the encoder did not answer within `wait_ms`.
+        """
+        text = normalize(utterance)
+        preference = rules.preference(text, namespace)
+        exact = source.exact(match_key(text)) if has_words(text) else ()
+        if exact:
+            return _of_exact(text, exact, preference)
+        if not has_words(text):
+            return _nothing(text, preference)
+        reading = await self._by_vector(text, text, source, preference, thresholds, wait_ms)
+        gist = without_numbers(text)
+        if reading.certainty is Certainty.SURE or gist == text:
+            return reading
+        # An id or an amount drags a short sentence away from every example: look again without it.
+        again = await self._by_vector(text, gist, source, preference, thresholds, wait_ms)
+        return again if again.confidence > reading.confidence else reading
+
+    async def reread(self, reading: Reading, source: IntentSource) -> Reading:
+        """The same utterance read over the intents of another source; one without a vector stays as it is."""
+        if reading.vector is None:
+            return reading
+        embedded = Embedded(reading.vector, 0.0)
+        neighbours = await self._neighbours(source, embedded)
+        return self._of_neighbours(reading.text, neighbours, embedded, reading.preference, Confidence())
+
+    async def _by_vector(
+        self,
+        text: str,
+        embedded_text: str,
+        source: IntentSource,
+        preference: RequestedPreference | None,
+        thresholds: Confidence,
+        wait_ms: float,
+    ) -> Reading:
+        embedded = await self._pool.embed(embedded_text, wait_ms=wait_ms)
+        neighbours = await self._neighbours(source, embedded)
+        return self._of_neighbours(text, neighbours, embedded, preference, thresholds)
+
+    async def _neighbours(self, source: IntentSource, embedded: Embedded) -> Sequence[Neighbour]:
+        if embedded.unknown_share > MAX_UNKNOWN_SHARE:
+            return ()
+        if source.n_rows <= self._inline_rows:
+            return source.neighbours(embedded.vector, N_ALTERNATIVES + 1)
+        return await asyncio.to_thread(source.neighbours, embedded.vector, N_ALTERNATIVES + 1)
+
+    def _of_neighbours(
+        self,
+        text: str,
+        neighbours: Sequence[Neighbour],
+        embedded: Embedded,
+        preference: RequestedPreference | None,
+        thresholds: Confidence,
+    ) -> Reading:
+        if not neighbours:
+            return _nothing(text, preference, degraded=("encoder: too many unknown tokens",))
+        confidences = self._calibration.confidences([neighbour.similarity for neighbour in neighbours])
+        best, *others = (
+            Alternative(neighbour.intent, confidence)
+            for neighbour, confidence in zip(neighbours, confidences, strict=True)
+        )
+        return Reading(
+            text=text,
+            language=script_language(text),
+            certainty=_certainty(best.confidence, thresholds),
+            intent=best.intent,
+            confidence=best.confidence,
+            source="semantic",
+            alternatives=tuple(others[:N_ALTERNATIVES]),
+            vector=embedded.vector,
+            preference=preference,
+        )
+
+
+def _certainty(confidence: float, thresholds: Confidence) -> Certainty:
+    if confidence >= thresholds.accept:
+        return Certainty.SURE
+    return Certainty.AMBIGUOUS if confidence >= thresholds.plausible else Certainty.OUT_OF_SCOPE
+
+
+def _of_exact(text: str, intents: Sequence[str], preference: RequestedPreference | None) -> Reading:
+    """An utterance that stands on cards word for word: certain, unless several intents claim it."""
+    share = 1.0 / len(intents)
+    return Reading(
+        text=text,
+        language=script_language(text),
+        certainty=Certainty.SURE if len(intents) == 1 else Certainty.AMBIGUOUS,
+        intent=intents[0],
+        confidence=share,
+        source="lexical",
+        alternatives=tuple(Alternative(intent, share) for intent in intents[1:]),
+        preference=preference,
+    )
+
+
+def _nothing(text: str, preference: RequestedPreference | None, degraded: tuple[str, ...] = ()) -> Reading:
+    return Reading(
+        text=text,
+        language=script_language(text),
+        certainty=Certainty.OUT_OF_SCOPE,
+        intent=None,
+        confidence=0.0,
+        source="semantic",
+        preference=preference,
+        degraded=degraded,
+    )

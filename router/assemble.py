@@ -1,0 +1,160 @@
+"""Assemble a snapshot from cards, policy and vectors. Pure and synchronous: run it off the event loop."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from intent.normalize import match_key, normalize
+from intent.rules import Rules
+from models.card import AgentCard, Capability, JsonSchema
+from models.policy import IntentPolicy, Policy
+from models.ports import Embedded
+from router.index import Index
+from router.schemas import compile_schema
+from router.snapshot import Entry, Snapshot, Texts
+from router.versions import parse
+
+MAX_UNKNOWN_SHARE = 0.2
+"""A text with more unknown tokens than this has no vector worth comparing (DESIGN: unrelated ones score 0.9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generations:
+    """Counters of what a snapshot is made of."""
+
+    cards: int
+    index: int
+    policy: int
+
+
+def texts_of(cards: Iterable[AgentCard]) -> list[str]:
+    """The distinct normalized texts of all capabilities, in a stable order: what has to be embedded."""
+    return sorted({text for card in cards for capability in card.capabilities for text in _texts(capability)})
+
+
+def assemble(
+    cards: Sequence[AgentCard],
+    policy: Policy,
+    vectors: Mapping[str, Embedded],
+    encoder_id: str,
+    dim: int,
+    generations: Generations,
+) -> Snapshot:
+    """A snapshot of these cards under this policy.
+
+    Args:
+        cards: at most one of each key, in any order.
+        policy: the whole policy.
+        vectors: normalized text → vector, for at least `texts_of(cards)`.
+        encoder_id: the encoder of all `vectors`.
+        dim: values in a vector.
+        generations: counters to put on it.
+    """
+    ordered = sorted((_overridden(card, policy) for card in cards), key=_card_order)
+    entries = _entries(ordered, policy)
+    routable = [entry for entry in entries if entry.flaw is None]
+    by_intent: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    exact: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for entry in routable:
+        where = (entry.card.namespace, entry.capability.intent)
+        by_intent[where].append(entry)
+        for example in entry.capability.examples:
+            exact[match_key(normalize(example))].add(where)
+    intents = tuple(sorted({entry.capability.intent for entry in routable}))
+    texts, index = _index(routable, intents, vectors, dim)
+    return Snapshot(
+        cards_generation=generations.cards,
+        index_generation=generations.index,
+        policy_generation=generations.policy,
+        encoder_id=encoder_id,
+        policy=policy,
+        rules=Rules(policy.rules),
+        cards=tuple(ordered),
+        entries=tuple(entries),
+        by_intent={where: tuple(found) for where, found in by_intent.items()},
+        exact={key: frozenset(found) for key, found in exact.items() if key},
+        intents=intents,
+        texts=texts,
+        index=index,
+    )
+
+
+def _texts(capability: Capability) -> list[str]:
+    texts = [normalize(text) for text in (*capability.examples, capability.description)]
+    return [text for text in dict.fromkeys(texts) if text]
+
+
+def _card_order(card: AgentCard) -> tuple[str, str, Any]:
+    return (card.namespace, card.agent_id, parse(card.version))
+
+
+def _overridden(card: AgentCard, policy: Policy) -> AgentCard:
+    override = policy.agents.get(card.agent_id)
+    changes = override.model_dump(exclude_none=True) if override is not None else {}
+    return card.model_copy(update=changes) if changes else card
+
+
+def _entries(cards: Sequence[AgentCard], policy: Policy) -> list[Entry]:
+    entries: list[Entry] = []
+    for card in cards:
+        rules = policy.of(card.namespace)
+        for capability in sorted(card.capabilities, key=lambda capability: capability.intent):
+            intent = rules.intents.get(capability.intent, IntentPolicy())
+            flaw = _flaw(card, capability, rules.require_schemas)
+            entries.append(
+                Entry(
+                    number=len(entries),
+                    card=card,
+                    capability=capability,
+                    version=parse(card.version),
+                    flaw=flaw,
+                    required=frozenset((*capability.required_permissions, *intent.required_permissions)),
+                    reserved=intent.agents is not None and card.agent_id not in intent.agents,
+                    validator=None if flaw else _validator(capability.input_schema),
+                )
+            )
+    return entries
+
+
+def _flaw(card: AgentCard, capability: Capability, require_schemas: str) -> str | None:
+    if not card.enabled:
+        return "agent_disabled"
+    if require_schemas != "none" and capability.input_schema is None:
+        return "input_schema_missing"
+    if require_schemas == "both" and capability.output_schema is None:
+        return "output_schema_missing"
+    return None
+
+
+def _validator(schema: JsonSchema | None) -> Any | None:
+    return None if schema is None else _compiled(schema if isinstance(schema, str) else json.dumps(schema))
+
+
+@lru_cache(maxsize=8192)
+def _compiled(text: str) -> Any:
+    return compile_schema(json.loads(text) if text.startswith("{") else text)
+
+
+def _index(
+    routable: Sequence[Entry], intents: Sequence[str], vectors: Mapping[str, Embedded], dim: int
+) -> tuple[Texts, Index]:
+    number_of = {intent: number for number, intent in enumerate(intents)}
+    rows: list[bytes] = []
+    entry_of: list[int] = []
+    intent_of: list[int] = []
+    for entry in routable:
+        for text in _texts(entry.capability):
+            embedded = vectors[text]
+            if embedded.unknown_share <= MAX_UNKNOWN_SHARE:
+                rows.append(embedded.vector)
+                entry_of.append(entry.number)
+                intent_of.append(number_of[entry.capability.intent])
+    matrix = np.frombuffer(b"".join(rows), dtype="<f4").reshape(len(rows), dim)
+    return Texts(np.array(entry_of, dtype=np.int64), np.array(intent_of, dtype=np.int64)), Index(matrix)

@@ -1,0 +1,40 @@
+"""CardVectors: the vectors of card texts, embedded once and kept in memory and in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+
+from intent.embed_pool import EmbedPool
+from models.ports import Embedded, VectorStore
+
+
+class CardVectors:
+    """Looks up vectors in memory, then in the store, and embeds what neither has."""
+
+    def __init__(self, pool: EmbedPool, store: VectorStore) -> None:
+        self._pool = pool
+        self._store = store
+        self._known: dict[str, Embedded] = {}
+
+    @property
+    def encoder_id(self) -> str:
+        """The encoder of all vectors handed out here; the store keeps each encoder's apart."""
+        return self._pool.embedder.encoder_id
+
+    @property
+    def dim(self) -> int:
+        """Values in a vector."""
+        return self._pool.embedder.dim
+
+    async def of(self, texts: Sequence[str]) -> Mapping[str, Embedded]:
+        """Text → vector for all of `texts`; vectors of other texts are forgotten here, not in the store."""
+        digests = {text: sha256(text.encode()).hexdigest() for text in texts if text not in self._known}
+        stored = await self._store.load_vectors(self.encoder_id, list(digests.values())) if digests else {}
+        missing = [text for text, digest in digests.items() if digest not in stored]
+        made = await self._pool.embed_all(missing)
+        if made:
+            await self._store.save_vectors(self.encoder_id, {digests[text]: made[text] for text in made})
+        fresh = {text: made[text] if text in made else stored[digest] for text, digest in digests.items()}
+        self._known = {text: fresh[text] if text in fresh else self._known[text] for text in texts}
+        return self._known

@@ -1,0 +1,56 @@
+"""What commands print: results to stdout, all else to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, NoReturn
+
+import typer
+
+
+def emit_json(result: dict[str, Any]) -> None:
+    """Print a result as the one JSON object of stdout."""
+    sys.stdout.write(json.dumps(result) + "\n")
+
+
+def say(message: str) -> None:
+    """Print a message for people to stderr."""
+    from rich.console import Console
+
+    Console(stderr=True).print(_printable(message), markup=False, highlight=False, soft_wrap=True)
+
+
+def fail(message: str, code: int = 1) -> NoReturn:
+    """Print what is wrong and what would be right, and end the command.
+
+    Args:
+        message: one or more lines.
+        code: exit status; 2 means that the command line itself is wrong.
+    """
+    say(f"error: {message}")
+    raise typer.Exit(code)
+
+
+def table(columns: list[str], rows: list[list[str]]) -> None:
+    """Print a result for people to stdout."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(*columns)
+    for row in rows:
+        made.add_row(*(Text(_printable(cell)) for cell in row))
+    Console().print(made)
+
+
+def store_url(option: str | None) -> str:
+    """The store that the option names, or the one that the service takes without it."""
+    from models.settings import DEFAULT_STORE
+
+    return option or DEFAULT_STORE
+
+
+def _printable(text: str) -> str:
+    # names and arguments may hold bytes that are no text, or steer the terminal
+    return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)

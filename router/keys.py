@@ -1,0 +1,138 @@
+"""Keys of callers: tokens, and the ring that knows them without asking the store."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+
+from models.errors import RouterError
+from models.key import Key
+from models.ports import Clock, KeyStore
+from router.clock import SystemClock
+
+log = logging.getLogger(__name__)
+
+_TOKEN = re.compile(r"ar_([0-9a-f]{16})_([0-9a-f]{64})")
+_NOBODY = "0" * 64
+"""A digest that no secret is known to have, compared where there is no key to compare with."""
+
+
+def create_key(
+    name: str,
+    permissions: Iterable[str],
+    namespaces: Iterable[str] | None,
+    callers: Iterable[str] | None,
+    now_ms: int,
+) -> tuple[Key, str]:
+    """Make a key with its token `ar_<key id>_<secret>`, which is told once and never stored.
+
+    Args:
+        name: what people call it.
+        permissions: what its bearer may.
+        namespaces: where it may route; None means anywhere.
+        callers: agent ids as which it may speak; None means any.
+        now_ms: epoch, milliseconds.
+
+    Raises:
+        ValidationError: pydantic's, where a field has a form that `Key` refuses.
+    """
+    key_id, secret = secrets.token_hex(8), secrets.token_hex(32)
+    key = Key(
+        key_id=key_id,
+        name=name,
+        secret_sha256=_digest(secret),
+        permissions=frozenset(permissions),
+        namespaces=None if namespaces is None else frozenset(namespaces),
+        callers=None if callers is None else frozenset(callers),
+        created_at=now_ms,
+    )
+    return key, f"ar_{key_id}_{secret}"
+
+
+class KeyRing:
+    """The stored keys as a snapshot in memory, swapped whole.
+
+    Args:
+        refresh_ms: how often `run` reads the store; a revoked key is refused after that long at the latest.
+        forced_ms: `authenticate_fresh` reads the store at most once in that time.
+        clock: measures `forced_ms`; None takes the system's.
+    """
+
+    def __init__(self, *, refresh_ms: int = 250, forced_ms: int = 100, clock: Clock | None = None) -> None:
+        self._refresh_ms = refresh_ms
+        self._forced_ms = forced_ms
+        self._clock = clock or SystemClock()
+        self._keys: Mapping[str, Key] | None = None
+        self._forcing = asyncio.Lock()
+        self._forced_at: float | None = None
+        self._is_failing = False
+
+    @property
+    def enforced(self) -> bool:
+        """Whether callers must present a key: once the store holds any, revoked ones included.
+
+        Whoever made keys wanted the door shut, so revoking the last one does not open it. Before the store was first
+        read, nobody knows, and it is shut.
+        """
+        return self._keys is None or bool(self._keys)
+
+    async def refresh(self, store: KeyStore) -> None:
+        """Read the store.
+
+        Raises:
+            StoreError: where that fails; the old ring stays.
+        """
+        self._keys = {key.key_id: key for key in await store.load_keys()}
+
+    async def run(self, store: KeyStore) -> None:
+        """Read the store every `refresh_ms`, until cancelled; an error is logged and the old ring stays."""
+        while True:
+            await self._try_refresh(store)
+            await asyncio.sleep(self._refresh_ms / 1000)
+
+    def authenticate(self, token: str) -> Key | None:
+        """The valid key of a token; None for anything else, in the time that a valid one takes."""
+        parsed = _TOKEN.fullmatch(token)
+        key_id, secret = parsed.groups() if parsed else ("", _NOBODY)
+        key = (self._keys or {}).get(key_id)
+        is_equal = hmac.compare_digest(key.secret_sha256 if key else _NOBODY, _digest(secret))
+        return key if key is not None and is_equal and key.revoked_at is None else None
+
+    async def authenticate_fresh(self, token: str, store: KeyStore) -> Key | None:
+        """Like `authenticate`, but reads the store before it refuses an id that it does not know.
+
+        So a key works as soon as it was made. Guessing ids costs the store one read in `forced_ms`, no more.
+        """
+        if self._may_be_new(token):
+            # requests that come with the same new key at once wait for one read
+            async with self._forcing:
+                now = self._clock.monotonic_ms()
+                if self._may_be_new(token) and (self._forced_at is None or now - self._forced_at >= self._forced_ms):
+                    self._forced_at = now
+                    await self._try_refresh(store)
+        return self.authenticate(token)
+
+    def _may_be_new(self, token: str) -> bool:
+        parsed = _TOKEN.fullmatch(token)
+        return parsed is not None and parsed.group(1) not in (self._keys or {})
+
+    async def _try_refresh(self, store: KeyStore) -> None:
+        try:
+            await self.refresh(store)
+        except RouterError as error:
+            if not self._is_failing:
+                log.error("keys cannot be read, those known before stay in force: %s", error)
+            self._is_failing = True
+        else:
+            if self._is_failing:
+                log.warning("keys are read again")
+            self._is_failing = False
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("ascii")).hexdigest()

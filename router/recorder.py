@@ -1,0 +1,95 @@
+"""Recorder: a decision's record and its audit events, on their way to the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from models.decision import RouteDecision
+from models.events import DecisionRow, EventRow, EventType, GoalRow, Row
+from router.case import Case
+from router.journal import Journal
+from router.wire import dump_decision, dump_request, dumps
+
+_NODE = "router"
+_ROOM_WAIT_MS = 1000.0
+
+
+class Recorder:
+    """Writes down what was decided and from what; dry runs leave no trace."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def room(self) -> None:
+        """Hold the request back while the journal is full. Raises OverloadedError if it stays so."""
+        await self._journal.room(_ROOM_WAIT_MS)
+
+    def record(self, case: Case, decision: RouteDecision) -> bytes:
+        """Hand the decision to the journal; its JSON text."""
+        body = dump_decision(decision)
+        if not case.request.dry_run:
+            self._journal.put(_rows(case, decision, body.decode()))
+        return body
+
+
+def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
+    request, reading = case.request, case.reading
+    target = decision.target
+    record = DecisionRow(
+        decision_id=case.decision_id,
+        trace_id=case.trace_id,
+        caller=case.grants.caller,
+        namespace=request.namespace,
+        action=decision.action.value,
+        reason=decision.reason.value,
+        intent=decision.intent.name if decision.intent else None,
+        agent_id=target.agent_id if target else None,
+        request=dump_request(request).decode(),
+        answer=answer,
+        inputs=dumps(
+            {
+                "seed": case.seed,
+                "now_ms": case.now_ms,
+                "checked_ms": case.checked_ms,
+                "encoder_id": case.snapshot.encoder_id,
+            }
+        ).decode(),
+        happened_at=int(case.now_ms),
+    )
+    rows: list[Row] = [
+        _event(case, EventType.REQUEST, None, {"namespace": request.namespace, "by": _by(case)}),
+    ]
+    if reading is not None:
+        read = {"intent": reading.intent, "confidence": reading.confidence, "source": reading.source}
+        rows.append(_event(case, EventType.READ, reading.certainty.value, read))
+    routed = {"reason": record.reason, "agent_id": record.agent_id, "n_excluded": len(case.eligible.excluded)}
+    rows.append(_event(case, EventType.ROUTE, record.action, routed))
+    rows.append(
+        _event(case, EventType.RESPONSE, record.action, {"decision_id": record.decision_id}, decision.elapsed_ms)
+    )
+    rows.append(record)
+    if request.task_id is not None and request.global_goal_hash is not None:
+        rows.append(GoalRow(request.namespace, request.task_id, request.global_goal_hash, record.happened_at))
+    return rows
+
+
+def _by(case: Case) -> str:
+    return "intent" if case.request.intent is not None else "utterance"
+
+
+def _event(
+    case: Case, kind: EventType, decision: str | None, payload: Mapping[str, object], latency_ms: float = 0.0
+) -> EventRow:
+    return EventRow(
+        trace_id=case.trace_id,
+        span_id=case.span_id,
+        parent_span_id=case.request.parent_span_id,
+        node_id=_NODE,
+        event_type=kind.value,
+        decision=decision,
+        payload=dumps(payload).decode(),
+        cost_tokens=0,
+        latency_ms=latency_ms,
+        happened_at=int(case.now_ms),
+        caller=case.grants.caller,
+    )

@@ -1,0 +1,149 @@
+"""Registry: the cards and the policy in force, and the one place where they change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from models.card import AgentCard
+from models.errors import ConflictError, NotFoundError
+from models.policy import Policy
+from models.ports import CardStore, Clock, PolicyStore
+from router.assemble import Generations, assemble, texts_of
+from router.card_vectors import CardVectors
+from router.snapshot import Snapshot
+from router.versions import parse
+
+CardKey = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """The cards by where they came from; over the API wins where both have a key."""
+
+    file: dict[CardKey, AgentCard]
+    api: dict[CardKey, AgentCard]
+
+    def merged(self) -> list[AgentCard]:
+        return list({**self.file, **self.api}.values())
+
+
+class Registry:
+    """Each change builds a whole new snapshot beside the old one, stores what must last, then swaps.
+
+    A change that fails leaves everything as it was.
+
+    Attributes:
+        snapshot: what decisions look at; replaced by one assignment.
+        files_watched: cards from files come back on the next reload, so they cannot be deleted here.
+    """
+
+    snapshot: Snapshot
+
+    def __init__(self, vectors: CardVectors, cards: CardStore, policies: PolicyStore, clock: Clock) -> None:
+        self.files_watched = False
+        self._vectors = vectors
+        self._card_store = cards
+        self._policy_store = policies
+        self._clock = clock
+        self._sources = _Sources({}, {})
+        self._turn = asyncio.Lock()
+
+    async def has_stored_cards(self) -> bool:
+        """Whether the store holds any card."""
+        return bool(await self._card_store.load_cards())
+
+    async def start(self, files: Sequence[AgentCard] | None, policy: Policy | None) -> None:
+        """Load what is stored and build the first snapshot.
+
+        Args:
+            files: the cards from files, which replace the stored ones from files; None keeps those.
+            policy: the policy from a file; None takes the stored one, else the defaults.
+        """
+        stored = await self._card_store.load_cards()
+        file = {item.card.key: item.card for item in stored if item.source == "file"}
+        if files is not None:
+            file = {card.key: card for card in files}
+            await self._card_store.replace_file_cards(files)
+        self._sources = _Sources(file, {item.card.key: item.card for item in stored if item.source == "api"})
+        generation = 0
+        saved = await self._policy_store.load_policy()
+        if saved is not None:
+            generation = saved[0]
+            policy = policy or Policy.model_validate_json(saved[1])
+        cards = self._sources.merged()
+        self.snapshot = await self._build(cards, policy or Policy(), Generations(1, 1, generation))
+
+    async def put(self, card: AgentCard) -> bool:
+        """Register a card, or replace the one with its key; durable on return. True if it is new."""
+        async with self._turn:
+            sources = _Sources(self._sources.file, {**self._sources.api, card.key: card})
+            snapshot = await self._rebuilt(sources)
+            await self._card_store.put_card(card)
+            is_new = card.key not in self._sources.file and card.key not in self._sources.api
+            self._sources, self.snapshot = sources, snapshot
+            return is_new
+
+    async def delete(self, namespace: str, agent_id: str, version: str | None) -> list[CardKey]:
+        """Forget an agent's card of one version, or all its versions; the keys that went.
+
+        Raises:
+            NotFoundError: there is none.
+            ConflictError: a watched file defines it.
+        """
+        async with self._turn:
+            keys = self._keys_of(namespace, agent_id, version)
+            from_files = [key for key in keys if key in self._sources.file]
+            if from_files and self.files_watched:
+                raise ConflictError(f"{agent_id} comes from a card file that is watched: remove it there")
+            gone = set(keys)
+            sources = _Sources(_without(self._sources.file, gone), _without(self._sources.api, gone))
+            snapshot = await self._rebuilt(sources)
+            await self._card_store.delete_cards(keys)
+            self._sources, self.snapshot = sources, snapshot
+            return keys
+
+    async def replace_files(self, cards: Sequence[AgentCard]) -> None:
+        """Swap in the cards from files as a whole."""
+        async with self._turn:
+            sources = _Sources({card.key: card for card in cards}, self._sources.api)
+            snapshot = await self._rebuilt(sources)
+            await self._card_store.replace_file_cards(cards)
+            self._sources, self.snapshot = sources, snapshot
+
+    async def set_policy(self, policy: Policy) -> int:
+        """Put a policy in force; durable on return. Its generation."""
+        async with self._turn:
+            now = self.snapshot
+            cards = self._sources.merged()
+            beside = await self._build(
+                cards, policy, Generations(now.cards_generation, now.index_generation + 1, now.policy_generation)
+            )
+            generation = await self._policy_store.save_policy(policy.model_dump_json(), int(self._clock.now_ms()))
+            beside.policy_generation = generation
+            self.snapshot = beside
+            return generation
+
+    def _keys_of(self, namespace: str, agent_id: str, version: str | None) -> list[CardKey]:
+        keys = {*self._sources.file, *self._sources.api}
+        found = [key for key in keys if key[:2] == (namespace, agent_id) and version in (None, key[2])]
+        if not found:
+            wanted = f" in version {version}" if version else ""
+            raise NotFoundError(f"there is no agent {agent_id!r} in namespace {namespace!r}{wanted}")
+        return sorted(found, key=lambda key: parse(key[2]))
+
+    async def _rebuilt(self, sources: _Sources) -> Snapshot:
+        now = self.snapshot
+        generations = Generations(now.cards_generation + 1, now.index_generation + 1, now.policy_generation)
+        return await self._build(sources.merged(), now.policy, generations)
+
+    async def _build(self, cards: Sequence[AgentCard], policy: Policy, generations: Generations) -> Snapshot:
+        vectors = await self._vectors.of(texts_of(cards))
+        return await asyncio.to_thread(
+            assemble, cards, policy, vectors, self._vectors.encoder_id, self._vectors.dim, generations
+        )
+
+
+def _without(cards: dict[CardKey, AgentCard], gone: Iterable[CardKey]) -> dict[CardKey, AgentCard]:
+    return {key: card for key, card in cards.items() if key not in gone}

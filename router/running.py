@@ -1,0 +1,174 @@
+"""The composition root: every part is built here, from settings, by plain constructors."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.resources import as_file, files
+from typing import TypedDict
+
+from intent.calibrate import Calibration
+from intent.embed_pool import EmbedPool
+from intent.embedder import bundled
+from intent.intake import Intake
+from models.card import AgentCard
+from models.policy import Policy
+from models.ports import Clock, Embedder
+from models.settings import Settings
+from router.card_files import read_card_files
+from router.card_vectors import CardVectors
+from router.clock import SystemClock
+from router.goals import Goals
+from router.journal import Journal
+from router.keys import KeyRing
+from router.policy_file import read_policy
+from router.readiness import Readiness
+from router.recorder import Recorder
+from router.registry import Registry
+from router.service import Ids, RouteService
+from router.stores.open import Store, open_store
+from router.supervisor import Supervisor
+from router.watch import watch_cards, watch_policy
+
+log = logging.getLogger(__name__)
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class Parts(TypedDict):
+    """What is running; the HTTP edge and the command line find all they need here."""
+
+    settings: Settings
+    store: Store
+    registry: Registry
+    service: RouteService
+    journal: Journal
+    keys: KeyRing
+    pool: EmbedPool
+    readiness: Readiness
+    clock: Clock
+
+
+@asynccontextmanager
+async def running(
+    settings: Settings, *, embedder: Embedder | None = None, clock: Clock | None = None, ids: Ids | None = None
+) -> AsyncIterator[Parts]:
+    """Open everything, and close it again in the reverse order.
+
+    Files that cannot be used end the start with their error. Embedding the cards goes on in the background:
+    `readiness.ready` is set when decisions can be made.
+
+    Args:
+        settings: how to run.
+        embedder: the encoder; None takes the bundled one.
+        clock: the time; None takes the system's.
+        ids: ids and seeds; None takes random ones.
+
+    Raises:
+        ConfigError: a card or policy file is wrong.
+        EncoderError: the encoder's files are missing or altered.
+        StoreError: the store cannot be opened.
+    """
+    clock = clock or SystemClock()
+    readiness = Readiness()
+    async with AsyncExitStack() as stack:
+        encoder = embedder or await asyncio.to_thread(bundled)
+        cards = await asyncio.to_thread(_cards, settings)
+        policy = await asyncio.to_thread(read_policy, settings.policy) if settings.policy else None
+        store = await stack.enter_async_context(open_store(settings.store, clock=clock))
+        pool = stack.enter_context(
+            EmbedPool(encoder, n_threads=settings.embed_threads, max_waiting=settings.max_embed_queue)
+        )
+        keys = KeyRing(refresh_ms=settings.keys_refresh_ms, clock=clock)
+        await keys.refresh(store.keys)
+        journal = _journal(settings, store, clock)
+        stack.push_async_callback(journal.aclose)
+        supervisor = await stack.enter_async_context(Supervisor(readiness))
+        registry = Registry(CardVectors(pool, store.vectors), store.cards, store.policies, clock)
+        service = RouteService(
+            registry,
+            Intake(pool, Calibration(), inline_rows=settings.inline_index_rows),
+            Goals(store.records),
+            Recorder(journal),
+            clock,
+            ids or _random_ids(),
+        )
+        supervisor.start("journal", journal.run)
+        supervisor.start("keys", lambda: keys.run(store.keys))
+        supervisor.start("cards", lambda: _start(registry, cards, policy, readiness))
+        _watch(settings, registry, readiness, supervisor)
+        yield Parts(
+            settings=settings,
+            store=store,
+            registry=registry,
+            service=service,
+            journal=journal,
+            keys=keys,
+            pool=pool,
+            readiness=readiness,
+            clock=clock,
+        )
+
+
+async def _start(
+    registry: Registry, cards: Sequence[AgentCard] | None, policy: Policy | None, readiness: Readiness
+) -> None:
+    if cards is None and not await registry.has_stored_cards():
+        cards, shipped = await asyncio.to_thread(example)
+        log.info("no cards were given or stored: the bundled example set of %d agents is served", len(cards))
+        await registry.start(cards, policy)
+        if policy is None and registry.snapshot.policy_generation == 0:
+            await registry.set_policy(shipped)
+    else:
+        await registry.start(cards, policy)
+    snapshot = registry.snapshot
+    log.info(
+        "ready: %d agents, %d capabilities, %d texts", len(snapshot.cards), len(snapshot.entries), snapshot.index.n_rows
+    )
+    readiness.ready.set()
+
+
+def example() -> tuple[tuple[AgentCard, ...], Policy]:
+    """The bundled example set: cards and their policy."""
+    with as_file(files("router.example")) as folder:
+        cards = read_card_files([folder / "cards.yaml", folder / "nested"])
+        return cards.cards, read_policy(folder / "policy.yaml")
+
+
+def _cards(settings: Settings) -> tuple[AgentCard, ...] | None:
+    if not settings.cards:
+        return None
+    found = read_card_files(settings.cards)
+    for warning in found.warnings:
+        log.warning("%s", warning)
+    return found.cards
+
+
+def _journal(settings: Settings, store: Store, clock: Clock) -> Journal:
+    return Journal(
+        store.records,
+        max_rows=settings.journal_rows,
+        batch=settings.journal_batch,
+        wait_ms=settings.journal_wait_ms,
+        clock=clock,
+    )
+
+
+def _watch(settings: Settings, registry: Registry, readiness: Readiness, supervisor: Supervisor) -> None:
+    if not settings.watch:
+        return
+    if settings.cards:
+        registry.files_watched = True
+        supervisor.start("watch cards", lambda: watch_cards(settings.cards, registry, readiness))
+    policy = settings.policy
+    if policy is not None:
+        supervisor.start("watch policy", lambda: watch_policy(policy, registry, readiness))
+
+
+def _random_ids() -> Ids:
+    seeds = random.SystemRandom()
+    return Ids(new=lambda: uuid.uuid4().hex, seed=lambda: seeds.getrandbits(63))

@@ -1,0 +1,136 @@
+"""Snapshot: cards, index and policy as one immutable whole; it is replaced by one assignment, never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from intent.rules import Rules
+from models.card import AgentCard, Capability
+from models.policy import Policy
+from models.reading import Neighbour
+from router.index import Bools, Index, Ints, Mask
+
+_MAX_MASKS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A capability of an agent, with what routing needs of it worked out once.
+
+    Attributes:
+        number: position in the snapshot; the order is that of the keys, never that of registration.
+        card: the agent's card, the operator's overrides applied.
+        version: the card's version, comparable.
+        flaw: why it is not routable; None means it is.
+        required: all permissions that are needed, those of the policy included.
+        reserved: True if the policy gives the intent to other agents.
+        validator: the compiled input schema; None accepts any payload.
+    """
+
+    number: int
+    card: AgentCard
+    capability: Capability
+    version: Any
+    flaw: str | None
+    required: frozenset[str]
+    reserved: bool
+    validator: Any | None
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Rows of the index: who owns each, as positions in `entries` and in `intents`."""
+
+    entries: Ints
+    intents: Ints
+
+
+@dataclass(slots=True)
+class Scope:
+    """What intake reads over: the routable intents of some namespaces."""
+
+    namespaces: tuple[str, ...]
+    snapshot: Snapshot
+    mask: Mask
+    has_routable: bool
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that a search looks through."""
+        return self.snapshot.index.n_rows
+
+    def exact(self, text: str) -> Sequence[str]:
+        """The intents with an example whose match key is `text`."""
+        found = self.snapshot.exact.get(text, ())
+        return sorted({intent for namespace, intent in found if namespace in self.namespaces})
+
+    def neighbours(self, vector: bytes, n_intents: int) -> Sequence[Neighbour]:
+        """The nearest intents, best first."""
+        snapshot = self.snapshot
+        found = snapshot.index.nearest(_floats(vector), snapshot.texts.intents, self.mask, n_intents)
+        return [Neighbour(snapshot.intents[number], similarity) for number, similarity in found]
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """All that a decision looks at.
+
+    Attributes:
+        cards_generation: rises when cards change; so do the other two for theirs.
+        encoder_id: which encoder made the vectors.
+        cards: all cards, disabled ones included, ordered by key.
+        entries: all capabilities of all cards.
+        by_intent: (namespace, intent) → routable entries.
+        exact: match key → (namespace, intent) of the routable capabilities that have it as an example.
+    """
+
+    cards_generation: int
+    index_generation: int
+    policy_generation: int
+    encoder_id: str
+    policy: Policy
+    rules: Rules
+    cards: tuple[AgentCard, ...]
+    entries: tuple[Entry, ...]
+    by_intent: Mapping[tuple[str, str], tuple[Entry, ...]]
+    exact: Mapping[str, frozenset[tuple[str, str]]]
+    intents: tuple[str, ...]
+    texts: Texts
+    index: Index
+    _scopes: dict[tuple[str, ...], Scope] = field(default_factory=dict)
+
+    def scope(self, namespaces: tuple[str, ...]) -> Scope:
+        """What intake reads over in these namespaces, forbidden capabilities included."""
+        scope = self._scopes.get(namespaces)
+        if scope is None:
+            scope = replace(self.scope_of(self.routable_in(namespaces)), namespaces=namespaces)
+            if len(self._scopes) < _MAX_MASKS:
+                self._scopes[namespaces] = scope
+        return scope
+
+    def scope_of(self, entries: Sequence[Entry]) -> Scope:
+        """What intake reads over if only these capabilities were there."""
+        allowed = np.zeros(len(self.entries), dtype=np.bool_)
+        allowed[[entry.number for entry in entries]] = True
+        return Scope((), self, self._mask(allowed), bool(entries))
+
+    def routable_in(self, namespaces: tuple[str, ...]) -> list[Entry]:
+        """All routable capabilities in these namespaces."""
+        return [entry for entry in self.entries if entry.flaw is None and entry.card.namespace in namespaces]
+
+    def routable(self, namespaces: tuple[str, ...], intent: str) -> list[Entry]:
+        """The routable capabilities of an intent in these namespaces."""
+        return [entry for namespace in namespaces for entry in self.by_intent.get((namespace, intent), ())]
+
+    def _mask(self, entries: Bools) -> Mask:
+        if not len(self.texts.entries):
+            return Mask.of(np.zeros(0, dtype=np.bool_))
+        return Mask.of(entries[self.texts.entries])
+
+
+def _floats(vector: bytes) -> Any:
+    return np.frombuffer(vector, dtype="<f4")

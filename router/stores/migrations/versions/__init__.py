@@ -1,0 +1,1 @@
+"""The schema's revisions, oldest first; a published one is never changed."""

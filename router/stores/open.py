@@ -1,0 +1,64 @@
+"""open_store: the store that a URL names."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from models.ports import CardStore, Clock, KeyStore, PolicyStore, RecordStore, VectorStore
+from router.clock import SystemClock
+from router.stores.cards import SqlCards
+from router.stores.database import Database
+from router.stores.keys import SqlKeys
+from router.stores.policies import SqlPolicies
+from router.stores.records import SqlRecords
+from router.stores.sqlite import prepare, reader_engine, sqlite_file, writer_engine
+from router.stores.vectors import SqlVectors
+
+_N_READERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The parts of an open store.
+
+    Attributes:
+        close: finishes what has begun and closes all connections; may be called twice.
+    """
+
+    cards: CardStore
+    vectors: VectorStore
+    keys: KeyStore
+    policies: PolicyStore
+    records: RecordStore
+    close: Callable[[], Awaitable[None]]
+
+
+@asynccontextmanager
+async def open_store(url: str, *, clock: Clock | None = None) -> AsyncIterator[Store]:
+    """Open the store that `url` names, made and migrated to the newest schema if need be.
+
+    Args:
+        url: `sqlite:///relative.db` or `sqlite:////absolute.db`.
+        clock: stamps what is written; None takes the system's.
+
+    Raises:
+        StoreError: where it cannot be opened, naming the URL and what to do.
+    """
+    clock = clock or SystemClock()
+    path = sqlite_file(url)
+    await asyncio.to_thread(prepare, path, url, int(clock.now_ms()))
+    database = Database(writer_engine(path), reader_engine(path, _N_READERS), url)
+    try:
+        yield Store(
+            cards=SqlCards(database, clock),
+            vectors=SqlVectors(database),
+            keys=SqlKeys(database),
+            policies=SqlPolicies(database),
+            records=SqlRecords(database),
+            close=database.close,
+        )
+    finally:
+        await database.close()

@@ -1,0 +1,112 @@
+"""SqlRecords: decisions, events and goal hashes, appended in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, Table, select
+
+from models.events import DecisionRow, EventRow, GoalRow, Row
+from router.stores.database import Database, insert_or_keep
+from router.stores.tables import decisions, events, goals
+
+_EVENT = (events.c.sequence, *(events.c[name] for name in EventRow._fields))
+_TABLES: tuple[tuple[type[Row], Table], ...] = ((DecisionRow, decisions), (GoalRow, goals), (EventRow, events))
+
+_LOOK_AHEAD = 4
+"""How many pages' worth of events behind the cursor are searched before the index by time is."""
+
+
+class SqlRecords:
+    """A `RecordStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._inserts: dict[type[Row], str] = {}
+
+    async def append(self, rows: Sequence[Row]) -> None:
+        """Append rows of all kinds, in one transaction, events in the order given; durable on return.
+
+        A decision id or a goal seen before keeps its first row.
+
+        Raises:
+            ValueError: where a row is such that the database can never hold it; none is stored then.
+        """
+        if rows:
+            await self._database.write(lambda connection: self._append(connection, rows))
+
+    def _append(self, connection: Connection, rows: Sequence[Row]) -> None:
+        for kind, table in _TABLES:
+            if same := [row for row in rows if isinstance(row, kind)]:
+                if kind not in self._inserts:
+                    self._inserts[kind] = _insert(connection, table, kind)
+                # the rows are the driver's tuples already: no dictionary is made of each
+                connection.exec_driver_sql(self._inserts[kind], same)
+
+    async def decision(self, decision_id: str) -> DecisionRow | None:
+        """The record of one decision."""
+        query = select(*(decisions.c[name] for name in DecisionRow._fields)).where(
+            decisions.c.decision_id == decision_id
+        )
+
+        def work(connection: Connection) -> DecisionRow | None:
+            row = connection.execute(query).first()
+            return None if row is None else DecisionRow._make(row)
+
+        return await self._database.read(work)
+
+    async def trace(self, trace_id: str, limit: int) -> Sequence[tuple[int, EventRow]]:
+        """(sequence, event) of a trace, oldest first."""
+        return await self._database.read(lambda connection: _events(connection, trace_query(trace_id, limit)))
+
+    async def events(self, from_ms: int, to_ms: int, after: int, limit: int) -> Sequence[tuple[int, EventRow]]:
+        """(sequence, event) with from_ms <= happened_at < to_ms and sequence > after, by sequence."""
+
+        def work(connection: Connection) -> list[tuple[int, EventRow]]:
+            # a reader that pages through a long time finds its next page right behind the cursor; sorting all that
+            # the index by time holds for it would take longer each time than the page is worth
+            near = _events(connection, window_query(from_ms, to_ms, after, limit))
+            if len(near) == limit:
+                return near
+            return _events(connection, range_query(from_ms, to_ms, after, limit))
+
+        return await self._database.read(work)
+
+    async def goal(self, namespace: str, task_id: str) -> str | None:
+        """The goal hash first seen under the task."""
+        query = select(goals.c.goal_hash).where(goals.c.namespace == namespace, goals.c.task_id == task_id)
+        return await self._database.read(lambda connection: connection.execute(query).scalar_one_or_none())
+
+
+def trace_query(trace_id: str, limit: int) -> Select[Any]:
+    """Events of a trace, through its index."""
+    return select(*_EVENT).where(events.c.trace_id == trace_id).order_by(events.c.sequence).limit(limit)
+
+
+def window_query(from_ms: int, to_ms: int, after: int, limit: int) -> Select[Any]:
+    """Events among the next few pages after `after`, along the primary key."""
+    unindexed: ColumnElement[int] = events.c.happened_at + 0
+    is_within = (unindexed >= from_ms) & (unindexed < to_ms)
+    is_near = events.c.sequence.between(after + 1, after + _LOOK_AHEAD * limit)
+    return select(*_EVENT).where(is_near, is_within).order_by(events.c.sequence).limit(limit)
+
+
+def range_query(from_ms: int, to_ms: int, after: int, limit: int) -> Select[Any]:
+    """Events of a time, through the index by time alone; only those of the page are then fetched."""
+    unindexed: ColumnElement[int] = events.c.sequence + 0
+    page = (
+        select(events.c.sequence)
+        .where(events.c.happened_at >= from_ms, events.c.happened_at < to_ms, unindexed > after)
+        .order_by(unindexed)
+        .limit(limit)
+    )
+    return select(*_EVENT).where(events.c.sequence.in_(page)).order_by(events.c.sequence)
+
+
+def _events(connection: Connection, query: Select[Any]) -> list[tuple[int, EventRow]]:
+    return [(row[0], EventRow._make(row[1:])) for row in connection.execute(query)]
+
+
+def _insert(connection: Connection, table: Table, kind: type[Row]) -> str:
+    return str(insert_or_keep(connection, table).compile(dialect=connection.dialect, column_keys=list(kind._fields)))

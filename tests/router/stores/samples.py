@@ -1,0 +1,76 @@
+"""Rows and cards that the tests of the store and the journal share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from models.card import AgentCard, Capability
+from models.events import DecisionRow, EventRow
+
+
+@dataclass
+class FakeClock:
+    """A clock that stands still until it is set."""
+
+    ms: float = 1_700_000_000_000.0
+
+    def now_ms(self) -> float:
+        return self.ms
+
+    def monotonic_ms(self) -> float:
+        return self.ms
+
+
+def url_of(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+def card(agent_id: str = "orders", version: str = "1.0.0", **fields: Any) -> AgentCard:
+    capability = Capability(
+        intent="order_status",
+        examples=["where is my order", "订单在哪里"],
+        input_schema={"type": "object", "properties": {"n": {"type": "integer", "maximum": 2**70}}},
+    )
+    return AgentCard(agent_id=agent_id, version=version, capabilities=[capability], **fields)
+
+
+def event(trace_id: str = "t1", span_id: str = "s1", happened_at: int = 1000, payload: str = "{}") -> EventRow:
+    return EventRow(
+        trace_id=trace_id,
+        span_id=span_id,
+        parent_span_id=None,
+        node_id="router",
+        event_type="route",
+        decision="invoke",
+        payload=payload,
+        cost_tokens=0,
+        latency_ms=1.5,
+        happened_at=happened_at,
+        caller="",
+    )
+
+
+def decision(decision_id: str = "d1", trace_id: str = "t1", answer: str = "{}") -> DecisionRow:
+    return DecisionRow(
+        decision_id=decision_id,
+        trace_id=trace_id,
+        caller="",
+        namespace="default",
+        action="invoke",
+        reason="selected",
+        intent=None,
+        agent_id="orders",
+        request="{}",
+        answer=answer,
+        inputs="{}",
+        happened_at=1000,
+    )
+
+
+def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """For tests that are not coroutines, since what they test starts an event loop itself."""
+    return asyncio.run(work())
