@@ -42,7 +42,6 @@ MIN_COSINE = 0.98
 
 # quantize_dynamic's own list takes in more operators and moves the vectors ten times as far.
 _QUANTIZED_OPS = ["MatMul", "Gemm", "Gather"]
-_OPSET = 17
 _VERSIONED = ("torch", "transformers", "sentence-transformers", "onnx", "onnxruntime", "tokenizers")
 
 _OPENINGS = ("", "please", "URGENT:", "Yesterday at 14:35 my colleague asked you to", "I wonder if anybody here could")
@@ -209,10 +208,8 @@ def _pooling(reference_model: Any) -> Literal["mean", "cls"]:
     layer = reference_model[1] if kinds[:2] == ["Transformer", "Pooling"] else None
     # release 6 of the library has the attribute, release 5 the method
     mode = getattr(layer, "pooling_mode", None) or (layer and layer.get_pooling_mode_str())
-    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]) or mode not in (
-        "mean",
-        "cls",
-    ):
+    known = kinds in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
+    if not known or mode not in ("mean", "cls"):
         raise EncoderError(f"cannot export modules {kinds} with pooling {mode!r}: a transformer with mean or cls only")
     return "cls" if mode == "cls" else "mean"
 
@@ -247,7 +244,7 @@ def _write_graph(reference_model: Any, path: Path) -> None:
             input_names=inputs,
             output_names=["vector"],
             dynamic_axes={name: {0: "batch", 1: "token"} for name in inputs} | {"vector": {0: "batch"}},
-            opset_version=_OPSET,
+            opset_version=17,
             dynamo=False,
         )
     quantization.quantize_dynamic(

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 ALPHA = 0.7
-"""Share of the difficulty that moves from inputs to weights, 0..1. Mean and least cosine to fp32 on 400 held-out texts of
-one to three words: 0.987, 0.967 without smoothing, 0.985, 0.959 with 0.5, 0.995, 0.983 with 0.7, 0.995, 0.981 with 0.8."""
+"""Share of the difficulty that moves from inputs to weights, 0..1. Mean and least cosine to fp32 on 400 held-out texts
+of one to three words: 0.987 and 0.967 without smoothing, 0.985 and 0.959 with 0.5, 0.995 and 0.983 with 0.7, 0.995 and
+0.981 with 0.8."""
 
 _TINY = 1e-5
 

@@ -16,7 +16,8 @@ RouterError
     ├── NotFoundError
     ├── MethodNotAllowedError
     ├── ConflictError
-    └── OverloadedError      too many requests at once; carries retry_after_ms
+    ├── OverloadedError      too many requests at once; carries retry_after_ms
+    └── NotReadyError        the first cards are still being embedded; carries retry_after_ms
 """
 
 from __future__ import annotations
@@ -167,3 +168,9 @@ class OverloadedError(RequestError):
     def __init__(self, message: str, retry_after_ms: int) -> None:
         super().__init__(message)
         self.retry_after_ms = retry_after_ms
+
+
+class NotReadyError(OverloadedError):
+    """The service has just started and cannot decide yet."""
+
+    code = "not_ready"

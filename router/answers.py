@@ -130,7 +130,7 @@ def _decision(case: Case, action: Action, reason: Reason, elapsed_ms: float, **f
 
 def _intent(case: Case, alternatives: Sequence[Alternative]) -> IntentReading | None:
     reading = case.reading
-    if reading is None or reading.intent is None:
+    if reading is None or reading.intent is None or case.hides_intent:
         return None
     return IntentReading.model_construct(
         name=reading.intent,

@@ -91,8 +91,9 @@ def _texts(capability: Capability) -> list[str]:
     return [text for text in dict.fromkeys(texts) if text]
 
 
-def _card_order(card: AgentCard) -> tuple[str, str, Any]:
-    return (card.namespace, card.agent_id, parse(card.version))
+def _card_order(card: AgentCard) -> tuple[str, str, Any, str]:
+    # build metadata does not count in the precedence of versions, but decides here: the order is that of the keys alone
+    return (card.namespace, card.agent_id, parse(card.version), card.version)
 
 
 def _overridden(card: AgentCard, policy: Policy) -> AgentCard:
@@ -146,15 +147,15 @@ def _index(
     routable: Sequence[Entry], intents: Sequence[str], vectors: Mapping[str, Embedded], dim: int
 ) -> tuple[Texts, Index]:
     number_of = {intent: number for number, intent in enumerate(intents)}
-    rows: list[bytes] = []
-    entry_of: list[int] = []
-    intent_of: list[int] = []
+    row_of: dict[tuple[str, str], int] = {}
+    owned: list[tuple[int, int]] = []
     for entry in routable:
         for text in _texts(entry.capability):
-            embedded = vectors[text]
-            if embedded.unknown_share <= MAX_UNKNOWN_SHARE:
-                rows.append(embedded.vector)
-                entry_of.append(entry.number)
-                intent_of.append(number_of[entry.capability.intent])
-    matrix = np.frombuffer(b"".join(rows), dtype="<f4").reshape(len(rows), dim)
-    return Texts(np.array(entry_of, dtype=np.int64), np.array(intent_of, dtype=np.int64)), Index(matrix)
+            if vectors[text].unknown_share <= MAX_UNKNOWN_SHARE:
+                # the same text on another version or agent is no further evidence for the intent: it shares the row
+                row = row_of.setdefault((entry.capability.intent, text), len(row_of))
+                owned.append((row, entry.number))
+    matrix = np.frombuffer(b"".join(vectors[text].vector for _, text in row_of), dtype="<f4")
+    rows, entries = np.array(owned, dtype=np.int64).reshape(-1, 2).T
+    owners = np.array([number_of[intent] for intent, _ in row_of], dtype=np.int64)
+    return Texts(rows, entries, owners), Index(matrix.reshape(len(row_of), dim))

@@ -25,6 +25,7 @@ class Case:
         checked_ms: wall clock when the deadline was last looked at.
         seed: of all draws of this decision.
         explain: whether all candidates are listed.
+        hides_intent: whether the answer keeps quiet about the intent that was read (`hide_denied`).
     """
 
     request: RouteRequest
@@ -42,6 +43,7 @@ class Case:
     seed: int
     explain: bool
     reading: Reading | None = None
+    hides_intent: bool = False
     eligible: Eligible = field(default_factory=Eligible)
     selection: Selection | None = None
     degraded: list[str] = field(default_factory=list)

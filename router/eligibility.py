@@ -45,13 +45,18 @@ def serving(permitted: Sequence[Entry], wanted: str | None) -> tuple[list[Entry]
     admitted: dict[tuple[str, str], Entry] = {}
     for entry in permitted:
         agent = (entry.card.namespace, entry.card.agent_id)
-        if agent not in newest or entry.version > newest[agent].version:
+        if agent not in newest or _is_newer(entry, newest[agent]):
             newest[agent] = entry
         if wanted is not None and not admits(wanted, entry.card.version):
             continue
-        if agent not in admitted or entry.version > admitted[agent].version:
+        if agent not in admitted or _is_newer(entry, admitted[agent]):
             admitted[agent] = entry
     return list(admitted.values()), [entry for agent, entry in newest.items() if agent not in admitted]
+
+
+def _is_newer(one: Entry, other: Entry) -> bool:
+    """As the scorer orders versions: by precedence, then by the build, so that the order of registration is nothing."""
+    return bool(one.version.precedence_key > other.version.precedence_key)
 
 
 def check(permitted: Sequence[Entry], request: RouteRequest, remaining_ms: float) -> Eligible:

@@ -24,6 +24,10 @@ class Recorder:
         """Hold the request back while the journal is full. Raises OverloadedError if it stays so."""
         await self._journal.room(_ROOM_WAIT_MS)
 
+    def record_goal(self, namespace: str, task_id: str, goal_hash: str, now_ms: float) -> None:
+        """Write down the goal hash first seen under a task; at once, since the request may still end in an error."""
+        self._journal.put([GoalRow(namespace, task_id, goal_hash, int(now_ms))])
+
     def record(self, case: Case, decision: RouteDecision) -> bytes:
         """Hand the decision to the journal; its JSON text."""
         body = dump_decision(decision)
@@ -68,8 +72,6 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
         _event(case, EventType.RESPONSE, record.action, {"decision_id": record.decision_id}, decision.elapsed_ms)
     )
     rows.append(record)
-    if request.task_id is not None and request.global_goal_hash is not None:
-        rows.append(GoalRow(request.namespace, request.task_id, request.global_goal_hash, record.happened_at))
     return rows
 
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.resources import as_file, files
 from typing import TypedDict
@@ -55,7 +55,12 @@ class Parts(TypedDict):
 
 @asynccontextmanager
 async def running(
-    settings: Settings, *, embedder: Embedder | None = None, clock: Clock | None = None, ids: Ids | None = None
+    settings: Settings,
+    *,
+    embedder: Embedder | None = None,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    on_ready: Callable[[], None] | None = None,
 ) -> AsyncIterator[Parts]:
     """Open everything, and close it again in the reverse order.
 
@@ -67,6 +72,7 @@ async def running(
         embedder: the encoder; None takes the bundled one.
         clock: the time; None takes the system's.
         ids: ids and seeds; None takes random ones.
+        on_ready: called once decisions can be made.
 
     Raises:
         ConfigError: a card or policy file is wrong.
@@ -76,7 +82,7 @@ async def running(
     clock = clock or SystemClock()
     readiness = Readiness()
     async with AsyncExitStack() as stack:
-        encoder = embedder or await asyncio.to_thread(bundled)
+        encoder: Embedder = await asyncio.to_thread(bundled) if embedder is None else embedder
         cards = await asyncio.to_thread(_cards, settings)
         policy = await asyncio.to_thread(read_policy, settings.policy) if settings.policy else None
         store = await stack.enter_async_context(open_store(settings.store, clock=clock))
@@ -99,7 +105,7 @@ async def running(
         )
         supervisor.start("journal", journal.run)
         supervisor.start("keys", lambda: keys.run(store.keys))
-        supervisor.start("cards", lambda: _start(registry, cards, policy, readiness))
+        supervisor.start("cards", lambda: _start(registry, cards, policy, readiness, on_ready))
         _watch(settings, registry, readiness, supervisor)
         yield Parts(
             settings=settings,
@@ -115,14 +121,18 @@ async def running(
 
 
 async def _start(
-    registry: Registry, cards: Sequence[AgentCard] | None, policy: Policy | None, readiness: Readiness
+    registry: Registry,
+    cards: Sequence[AgentCard] | None,
+    policy: Policy | None,
+    readiness: Readiness,
+    on_ready: Callable[[], None] | None,
 ) -> None:
     if cards is None and not await registry.has_stored_cards():
-        cards, shipped = await asyncio.to_thread(example)
-        log.info("no cards were given or stored: the bundled example set of %d agents is served", len(cards))
-        await registry.start(cards, policy)
+        example_cards, example_policy = await asyncio.to_thread(example)
+        log.info("no cards were given or stored: the example set of %d agents is served", len(example_cards))
+        await registry.start(example_cards, policy)
         if policy is None and registry.snapshot.policy_generation == 0:
-            await registry.set_policy(shipped)
+            await registry.set_policy(example_policy)
     else:
         await registry.start(cards, policy)
     snapshot = registry.snapshot
@@ -130,6 +140,8 @@ async def _start(
         "ready: %d agents, %d capabilities, %d texts", len(snapshot.cards), len(snapshot.entries), snapshot.index.n_rows
     )
     readiness.ready.set()
+    if on_ready is not None:
+        on_ready()
 
 
 def example() -> tuple[tuple[AgentCard, ...], Policy]:

@@ -165,6 +165,9 @@ def _problems(error: jsonschema_rs.ValidationError, root: str) -> list[FieldProb
         return [FieldProblem(path_text((*path, kind.value), root), "required field is missing")]
     if kind.name in ("additionalProperties", "unevaluatedProperties"):
         return [FieldProblem(path_text((*path, name), root), "unknown field") for name in kind.value]
+    if kind.name == "falseSchema":
+        holds_fields = error.schema_path[-1:] == ["additionalProperties"]
+        return [FieldProblem(path_text(path, root), "no fields are allowed here" if holds_fields else "is not allowed")]
     return [FieldProblem(path_text(path, root), _short(error.message))]
 
 

@@ -116,7 +116,7 @@ class RouteService:
         scope = case.snapshot.scope(case.namespaces)
         if not scope.has_routable:
             return self._fallback(case, Reason.NO_CAPABLE_AGENT)
-        if case.remaining_ms <= 0:
+        if case.remaining_ms <= 0 and case.request.intent is None:
             return self._fallback(case, Reason.DEADLINE)
         try:
             case.reading = await self._read(case)
@@ -138,7 +138,11 @@ class RouteService:
         first = await self._goals.claim(
             request.namespace, request.task_id, request.global_goal_hash, keep=not request.dry_run
         )
-        return first != request.global_goal_hash
+        if first != request.global_goal_hash:
+            return True
+        if not request.dry_run:
+            self._recorder.record_goal(request.namespace, request.task_id, first, case.now_ms)
+        return False
 
     async def _read(self, case: Case) -> Reading:
         request, snapshot = case.request, case.snapshot
@@ -163,9 +167,14 @@ class RouteService:
         )
 
     def _hide_unreachable(self, case: Case) -> None:
-        """Alternatives tell only of intents that this caller could get."""
+        """Alternatives tell only of intents that this caller could get, and with `hide_denied` so does the intent."""
         reading = case.reading
-        if reading is not None and reading.alternatives:
+        if reading is None:
+            return
+        if case.policy.hide_denied:
+            # Unknown ones too: a denial that looked different from them would tell what is there.
+            case.hides_intent = reading.intent is None or not self._reachable(case, reading.intent)
+        if reading.alternatives:
             kept = tuple(other for other in reading.alternatives if self._reachable(case, other.intent))
             if len(kept) != len(reading.alternatives):
                 case.reading = replace(reading, alternatives=kept)

@@ -43,8 +43,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Rows of the index: who owns each, as positions in `entries` and in `intents`."""
+    """Rows of the index, one for each distinct text of an intent, and who has them.
 
+    Attributes:
+        rows: with `entries`, the pairs (row, position in the snapshot's `entries`); a row may have several.
+        intents: for each row, the position in the snapshot's `intents`.
+    """
+
+    rows: Ints
     entries: Ints
     intents: Ints
 
@@ -127,9 +133,11 @@ class Snapshot:
         return [entry for namespace in namespaces for entry in self.by_intent.get((namespace, intent), ())]
 
     def _mask(self, entries: Bools) -> Mask:
-        if not len(self.texts.entries):
-            return Mask.of(np.zeros(0, dtype=np.bool_))
-        return Mask.of(entries[self.texts.entries])
+        """The rows that one of the allowed entries, one boolean each, has."""
+        texts = self.texts
+        rows = np.zeros(len(texts.intents), dtype=np.bool_)
+        rows[texts.rows[entries[texts.entries]]] = True
+        return Mask.of(rows)
 
 
 def _floats(vector: bytes) -> Any:

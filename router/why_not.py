@@ -263,9 +263,11 @@ def _burdens(loser: Scored, blend: Blend) -> list[tuple[FeatureName, Callable[[S
 def _enough(loser: Scored, rivals: Sequence[Scored], blend: Blend, moves: Sequence[_Move]) -> list[Change]:
     """The moves, each larger by the same least nudge with which `loser` wins by `score` itself; empty if none does."""
     for nudge in _NUDGES:
+        ends = [min(1.0, start + (level - start) * (1.0 + nudge)) for _, start, level in moves]
         changes = [
-            Change(feature=feature, from_=start, to=min(1.0, start + (level - start) * (1.0 + nudge)))
-            for feature, start, level in moves
+            Change(feature=move.feature, from_=move.start, to=end)
+            for move, end in zip(moves, ends, strict=True)
+            if end > move.start
         ]
         changed, *others = score([apply(loser, changes), *[rival.contender for rival in rivals]], blend)
         if changed.utility > max([other.utility for other in others]):
@@ -279,12 +281,16 @@ def _text_of(changes: Sequence[Change]) -> str:
 
 
 def _text_of_numbers(start: float, end: float) -> str:
-    """Three decimals, more where they would look the same; the end is rounded up, so that it is enough as read."""
+    """Three decimals, more for a small change; the end is rounded up, so that it is enough as read.
+
+    >>> _text_of_numbers(0.8, 0.86111)
+    '0.8 -> 0.862'
+    """
     for digits in range(3, 16):
-        shown = f"{start:.{digits}f}", f"{min(1.0, ceil(end * 10**digits) / 10**digits):.{digits}f}"
-        if shown[0] != shown[1]:
+        shown = min(1.0, ceil(end * 10**digits) / 10**digits)
+        if shown - end <= 0.1 * (end - start):
             break
-    return " -> ".join([number.rstrip("0").rstrip(".") for number in shown])
+    return " -> ".join([f"{number:.{digits}f}".rstrip("0").rstrip(".") for number in (start, shown)])
 
 
 def _text_of_level(ranked: Sequence[Scored], index: int, choice: Choice) -> str:

@@ -32,12 +32,13 @@ def loads(body: bytes) -> Any:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise MalformedBodyError(f"the body is not UTF-8: byte {error.start} cannot be read") from None
+    if not text or text.isspace():
+        raise MalformedBodyError("the body is empty, JSON is needed")
     try:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise MalformedBodyError(
-            f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        ) from None
+        what = error.msg.removesuffix(" at")
+        raise MalformedBodyError(f"the body is not JSON: {what} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
         raise MalformedBodyError(f"the body is nested more than {MAX_DEPTH} levels deep") from None
     _check(text, value)
@@ -45,14 +46,14 @@ def loads(body: bytes) -> Any:
 
 
 def _check(text: str, value: Any) -> None:
+    # A cheap bound first: only a text with that many opening brackets can be that deep.
+    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+        raise MalformedBodyError(f"the body is nested more than {MAX_DEPTH} levels deep")
     if "\\ud" in text or "\\uD" in text:
         try:
             json.dumps(value, ensure_ascii=False, default=str).encode()
         except UnicodeEncodeError:
             raise MalformedBodyError("a string has half a surrogate pair (\\ud800 to \\udfff alone)") from None
-    # A cheap bound first: only a text with that many opening brackets can be that deep.
-    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
-        raise MalformedBodyError(f"the body is nested more than {MAX_DEPTH} levels deep")
 
 
 def _depth(value: Any) -> int:

@@ -47,8 +47,10 @@ def _backup(store: Path, url: str, out: Path, is_forced: bool) -> None:
     with _border(f"backup of {url!r} to {str(out)!r}"):
         if not store.is_file():
             raise StoreError(f"there is no store {url!r}: name the one that the service uses")
-        if out.exists() and (not is_forced or out.samefile(store)):
-            raise StoreError(f"{str(out)!r} exists: name another file")
+        if out.exists() and out.samefile(store):
+            raise StoreError(f"{str(out)!r} is the store itself: name another file")
+        if out.exists() and not is_forced:
+            raise StoreError(f"{str(out)!r} exists: name another file, or replace it by `--force`")
         with _file_beside(out) as copy:
             with closing(_read_only(store)) as source:
                 _check_schema(source, url)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, func, select
 
 from models.events import DecisionRow, EventRow, GoalRow, Row
 from router.stores.database import Database, insert_or_keep
@@ -63,15 +63,7 @@ class SqlRecords:
     async def events(self, from_ms: int, to_ms: int, after: int, limit: int) -> Sequence[tuple[int, EventRow]]:
         """(sequence, event) with from_ms <= happened_at < to_ms and sequence > after, by sequence."""
 
-        def work(connection: Connection) -> list[tuple[int, EventRow]]:
-            # a reader that pages through a long time finds its next page right behind the cursor; sorting all that
-            # the index by time holds for it would take longer each time than the page is worth
-            near = _events(connection, window_query(from_ms, to_ms, after, limit))
-            if len(near) == limit:
-                return near
-            return _events(connection, range_query(from_ms, to_ms, after, limit))
-
-        return await self._database.read(work)
+        return await self._database.read(lambda connection: _page(connection, from_ms, to_ms, after, limit))
 
     async def goal(self, namespace: str, task_id: str) -> str | None:
         """The goal hash first seen under the task."""
@@ -92,6 +84,14 @@ def window_query(from_ms: int, to_ms: int, after: int, limit: int) -> Select[Any
     return select(*_EVENT).where(is_near, is_within).order_by(events.c.sequence).limit(limit)
 
 
+def first_query(from_ms: int, to_ms: int, after: int) -> Select[Any]:
+    """The least sequence of a time, through the index by time alone, without sorting."""
+    unindexed: ColumnElement[int] = events.c.sequence + 0
+    return select(func.min(unindexed)).where(
+        events.c.happened_at >= from_ms, events.c.happened_at < to_ms, unindexed > after
+    )
+
+
 def range_query(from_ms: int, to_ms: int, after: int, limit: int) -> Select[Any]:
     """Events of a time, through the index by time alone; only those of the page are then fetched."""
     unindexed: ColumnElement[int] = events.c.sequence + 0
@@ -102,6 +102,22 @@ def range_query(from_ms: int, to_ms: int, after: int, limit: int) -> Select[Any]
         .limit(limit)
     )
     return select(*_EVENT).where(events.c.sequence.in_(page)).order_by(events.c.sequence)
+
+
+def _page(connection: Connection, from_ms: int, to_ms: int, after: int, limit: int) -> list[tuple[int, EventRow]]:
+    # times mostly rise with the sequence: a page is nearly always found in one piece behind the cursor, or behind the
+    # first event of the time, while sorting all that the index by time holds would take longer than the page is worth
+    newest = connection.execute(select(func.max(events.c.sequence))).scalar_one() or 0
+    near = _events(connection, window_query(from_ms, to_ms, after, limit))
+    if len(near) == limit or after + _LOOK_AHEAD * limit >= newest:
+        return near
+    first = connection.execute(first_query(from_ms, to_ms, after)).scalar_one()
+    if first is None:
+        return []
+    near = _events(connection, window_query(from_ms, to_ms, first - 1, limit))
+    if len(near) == limit or first - 1 + _LOOK_AHEAD * limit >= newest:
+        return near
+    return _events(connection, range_query(from_ms, to_ms, after, limit))
 
 
 def _events(connection: Connection, query: Select[Any]) -> list[tuple[int, EventRow]]:

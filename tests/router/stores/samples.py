@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,10 @@ class FakeClock:
 
     def monotonic_ms(self) -> float:
         return self.ms
+
+
+ROOT = Path(__file__).parents[3]
+"""Where child processes start, so that they find the packages."""
 
 
 def url_of(path: Path) -> str:
@@ -69,8 +71,3 @@ def decision(decision_id: str = "d1", trace_id: str = "t1", answer: str = "{}") 
         inputs="{}",
         happened_at=1000,
     )
-
-
-def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    """For tests that are not coroutines, since what they test starts an event loop itself."""
-    return asyncio.run(work())

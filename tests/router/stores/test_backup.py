@@ -87,7 +87,7 @@ async def test_a_backup_replaces_a_file_only_when_told_to_and_the_store_never(tm
     assert out.read_text() == "precious"
     await backup(url, out, is_forced=True)
     assert await agents(url_of(out)) == ["orders"]
-    with pytest.raises(StoreError, match="exists"):
+    with pytest.raises(StoreError, match="is the store itself"):
         await backup(url, tmp_path / "store.db", is_forced=True)
 
 

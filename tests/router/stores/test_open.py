@@ -10,7 +10,7 @@ import pytest
 
 from models.errors import StoreError
 from router.stores.open import open_store
-from tests.router.stores.samples import card, url_of
+from tests.router.stores.samples import ROOT, card, url_of
 
 PUT_AND_DIE = """
 import asyncio, os, signal, sys
@@ -62,7 +62,7 @@ async def test_what_was_stored_is_there_after_opening_again(tmp_path: Path) -> N
 
 async def test_what_was_answered_survives_kill_9(tmp_path: Path) -> None:
     url = url_of(tmp_path / "store.db")
-    child = await asyncio.create_subprocess_exec(sys.executable, "-c", PUT_AND_DIE, url)
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", PUT_AND_DIE, url, cwd=ROOT)
     assert await child.wait() == -9
     async with open_store(url) as store:
         assert [stored.card for stored in await store.cards.load_cards()] == [card()]
@@ -72,5 +72,7 @@ async def test_what_was_answered_survives_kill_9(tmp_path: Path) -> None:
 
 def test_a_process_that_fails_with_the_store_open_still_exits(tmp_path: Path) -> None:
     url = url_of(tmp_path / "store.db")
-    child = subprocess.run([sys.executable, "-c", LEAVE_OPEN, url], timeout=60, check=False, capture_output=True)
+    child = subprocess.run(
+        [sys.executable, "-c", LEAVE_OPEN, url], timeout=60, check=False, capture_output=True, cwd=ROOT
+    )
     assert b"KeyboardInterrupt" in child.stderr

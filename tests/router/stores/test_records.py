@@ -12,7 +12,7 @@ from sqlalchemy.dialects import sqlite
 from models.events import DecisionRow, EventRow, GoalRow
 from router.stores import tables
 from router.stores.open import Store
-from router.stores.records import range_query, trace_query, window_query
+from router.stores.records import first_query, range_query, trace_query, window_query
 from tests.router.stores.samples import decision, event
 
 
@@ -58,9 +58,19 @@ async def test_the_first_decision_and_the_first_goal_of_a_key_win(store: Store) 
     assert len(await store.records.trace("t1", 10)) == 1
 
 
-async def test_events_of_a_time_are_paged_by_sequence(store: Store) -> None:
-    # times jump back and forth: the order is that of the sequence
-    times = [(n * 37) % 500 for n in range(500)]
+@pytest.mark.parametrize(
+    "times",
+    [
+        list(range(500)),
+        list(range(500, 0, -1)),
+        [n * 37 % 500 for n in range(500)],
+        [120, *range(500), 130, *[900] * 500, 140],
+        [900] * 2000,
+        [],
+    ],
+    ids=["rising", "falling", "jumping", "scattered", "none within", "none at all"],
+)
+async def test_events_of_a_time_are_paged_by_sequence(store: Store, times: list[int]) -> None:
     await store.records.append([event(span_id=str(n), happened_at=time) for n, time in enumerate(times)])
     wanted = [n for n, time in enumerate(times) if 100 <= time < 350]
     for limit in (1, 7, 100, 1000):
@@ -95,9 +105,11 @@ async def test_no_query_of_events_scans_or_sorts_the_table(store: Store, tmp_pat
     assert "USING INDEX events_trace_id" in trace
     window = plan(path, window_query(1, 2, 5, 10))
     assert "USING INTEGER PRIMARY KEY" in window
+    first = plan(path, first_query(1, 2, 5))
+    assert "USING COVERING INDEX events_happened_at" in first
     within = plan(path, range_query(1, 2, 5, 10))
     assert "USING COVERING INDEX events_happened_at" in within
-    for text in (trace, window, within):
+    for text in (trace, window, first, within):
         assert "SCAN events" not in text
-    for text in (trace, window):
+    for text in (trace, window, first):
         assert "TEMP B-TREE" not in text

@@ -20,7 +20,7 @@ from router.stores import tables
 from router.stores.open import open_store
 from router.stores.sqlite import prepare, sqlite_file
 from tests.router.stores.make_store_0001 import STORE_0001
-from tests.router.stores.samples import event, url_of
+from tests.router.stores.samples import ROOT, event, url_of
 
 OPEN_AND_ADD = """
 import asyncio, sys
@@ -172,6 +172,7 @@ def test_processes_that_open_a_fresh_file_at_once_all_succeed(tmp_path: Path) ->
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
+                cwd=ROOT,
             )
             for _ in range(3)
         ]

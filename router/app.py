@@ -1,0 +1,140 @@
+"""The ASGI application: routes from the calls, the composition root as its lifespan."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypedDict
+
+import orjson
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from models.errors import MethodNotAllowedError, NotFoundError, RouterError
+from models.ports import Clock, Embedder
+from models.settings import Settings
+from router import openapi
+from router.edge import InFlightLimit, handled, keys_enforced
+from router.endpoints import agents, operation, policy, records, routing
+from router.endpoints.call import Call, Context
+from router.metrics import Metrics
+from router.problems import response_of
+from router.running import Parts, running
+from router.service import Ids
+
+log = logging.getLogger(__name__)
+
+
+class State(TypedDict):
+    """What the lifespan gives to requests."""
+
+    parts: Parts
+    metrics: Metrics
+
+
+async def openapi_document(context: Context) -> Response:
+    """This API as OpenAPI 3.1."""
+    document = openapi.document(CALLS, keys_enforced=keys_enforced(context.parts))
+    return Response(orjson.dumps(document), media_type="application/json")
+
+
+CALLS: tuple[Call, ...] = (
+    *routing.CALLS,
+    *agents.CALLS,
+    *records.CALLS,
+    *policy.CALLS,
+    *operation.CALLS,
+    Call(
+        operation_id="openapi",
+        method="GET",
+        path="/openapi.json",
+        summary="This document",
+        handler=openapi_document,
+        answers={200: {"type": "object"}},
+        needs_cards=False,
+        tags=("operation",),
+    ),
+)
+
+
+def create_app(
+    settings: Settings,
+    *,
+    embedder: Embedder | None = None,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    on_ready: Callable[[], None] | None = None,
+) -> Starlette:
+    """The application; nothing is opened before its lifespan begins.
+
+    Args:
+        settings: how to run.
+        embedder: the encoder; None takes the bundled one.
+        clock: the time; None takes the system's.
+        ids: ids and seeds; None takes random ones.
+        on_ready: called once decisions can be made.
+    """
+    metrics = Metrics()
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[State]:
+        async with running(settings, embedder=embedder, clock=clock, ids=ids, on_ready=on_ready) as parts:
+            metrics.observe(parts)
+            yield State(parts=parts, metrics=metrics)
+
+    return Starlette(
+        routes=_routes(CALLS),
+        middleware=[Middleware(InFlightLimit, max_in_flight=settings.max_in_flight, metrics=metrics)],
+        exception_handlers={HTTPException: _refused, Exception: _unexpected},
+        lifespan=lifespan,
+    )
+
+
+def calm_collector() -> None:
+    """Keep the garbage collector from setting the slowest decisions: what is there by now stays.
+
+    Without it a full collection walks all cards and vectors in the middle of a request.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+
+
+def _routes(calls: Sequence[Call]) -> list[Route]:
+    by_path: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = defaultdict(dict)
+    for call in calls:
+        by_path[call.path][call.method] = handled(call)
+    return [Route(path, _dispatch(handlers), methods=list(handlers)) for path, handlers in by_path.items()]
+
+
+def _dispatch(
+    handlers: dict[str, Callable[[Request], Awaitable[Response]]],
+) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        return await handlers[method](request)
+
+    return endpoint
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """What Starlette itself refuses: unknown paths and methods."""
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        refusal: RouterError = MethodNotAllowedError(f"{request.method} is not a method of {request.url.path}")
+    else:
+        refusal = NotFoundError(f"there is nothing at {request.url.path}")
+    return response_of(refusal, dict(error.headers or {}))
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    """A fault of ours: told in the log, not to the caller."""
+    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return response_of(RouterError("an error of ours; it is in the log"))

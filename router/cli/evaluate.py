@@ -1,0 +1,53 @@
+"""`agency-router evaluate`: offline evaluation."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from router.cli.output import emit_json, fail, table
+from router.cli.scratch import scratch
+
+app = typer.Typer(help="Offline evaluation.", no_args_is_help=True)
+
+
+@app.callback()
+def evaluate() -> None:
+    """Offline evaluation."""
+
+
+@app.command()
+def routing(
+    requests: Annotated[Path, typer.Option(help="Labelled requests, JSON Lines: request, permissions, expect.")],
+    cards: Annotated[list[Path] | None, typer.Option(help="Card file or folder; none: the example set.")] = None,
+    policy: Annotated[Path | None, typer.Option(help="Policy file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Decide labelled requests: right and wrong agents, wrongly allowed and denied, abstained, cost, latency."""
+    from models.errors import RouterError
+
+    try:
+        summary = asyncio.run(_evaluate(requests, cards, policy))
+    except RouterError as error:
+        fail(str(error))
+    if as_json:
+        emit_json(summary)
+        return
+    table(["figure", "value"], [[name, str(value)] for name, value in summary.items() if name != "misses"])
+    if summary["misses"]:
+        table(
+            ["case", "verdict", "expected", "got"],
+            [[miss["name"], miss["verdict"], str(miss["expected"]), str(miss["got"])] for miss in summary["misses"]],
+        )
+
+
+async def _evaluate(requests: Path, cards: list[Path] | None, policy: Path | None) -> dict[str, Any]:
+    from router.evaluate_routing import evaluate_routing, read_requests
+
+    labelled = await asyncio.to_thread(read_requests, requests)
+    async with scratch(cards, policy) as parts:
+        score = await evaluate_routing(parts["service"], labelled)
+    return score.summary()

@@ -1,0 +1,25 @@
+"""`agency-router`: the command line. Heavy imports sit in the commands, so that `--help` is fast."""
+
+from __future__ import annotations
+
+import typer
+
+from router.cli import cards, evaluate, keys, route, serve, store, trace
+
+app = typer.Typer(
+    name="agency-router",
+    help="Which agent should get this request, may it, can it take it now, and what does it cost?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command("serve")(serve.serve)
+app.command("route")(route.route)
+app.add_typer(cards.app, name="cards")
+app.add_typer(keys.app, name="keys")
+app.command("trace")(trace.trace)
+app.add_typer(evaluate.app, name="evaluate")
+app.command("backup")(store.backup)
+app.command("restore")(store.restore)
+
+if __name__ == "__main__":
+    app()

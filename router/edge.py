@@ -1,0 +1,96 @@
+"""The edge: what happens to every request before and after its handler."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from models.errors import NotReadyError, OverloadedError, RouterError, UnauthenticatedError
+from router.endpoints.call import Call, Context
+from router.metrics import Metrics
+from router.permit import OPEN, Grants
+from router.problems import response_of
+from router.running import LOOPBACK, Parts
+
+log = logging.getLogger(__name__)
+
+_RETRY_MS = 1000
+_UNCOUNTED = frozenset({"/healthz", "/readyz", "/metrics"})
+
+
+class InFlightLimit:
+    """Admits so many requests at once; more get 429. Health, readiness and metrics always pass."""
+
+    def __init__(self, app: ASGIApp, *, max_in_flight: int, metrics: Metrics) -> None:
+        self._app = app
+        self._max = max_in_flight
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        if scope["path"] in _UNCOUNTED:
+            return await self._app(scope, receive, self._counting(send))
+        if self._metrics.in_flight >= self._max:
+            refusal = OverloadedError(f"{self._max} requests are under way already", retry_after_ms=_RETRY_MS)
+            return await response_of(refusal)(scope, receive, self._counting(send))
+        self._metrics.in_flight += 1
+        try:
+            await self._app(scope, receive, self._counting(send))
+        finally:
+            self._metrics.in_flight -= 1
+
+    def _counting(self, send: Send) -> Send:
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._metrics.requests.labels(str(message["status"])).inc()
+            await send(message)
+
+        return counted
+
+
+def handled(call: Call) -> Callable[[Request], Awaitable[Response]]:
+    """The call's handler behind authentication, its errors as problem documents."""
+
+    async def endpoint(request: Request) -> Response:
+        parts: Parts = request.state.parts
+        try:
+            grants = OPEN if call.is_open else await grants_of(request, parts)
+            if call.needs_cards and not parts["readiness"].ready.is_set():
+                raise NotReadyError("the cards are still being embedded", retry_after_ms=_RETRY_MS)
+            return await call.handler(Context(request, parts, request.state.metrics, grants))
+        except RouterError as error:
+            return response_of(error)
+
+    return endpoint
+
+
+def keys_enforced(parts: Parts) -> bool:
+    """Whether a key is needed: once the store holds one, and always beyond loopback."""
+    return parts["keys"].enforced or parts["settings"].host not in LOOPBACK
+
+
+async def grants_of(request: Request, parts: Parts) -> Grants:
+    """What the request's key grants; a presented key is always checked.
+
+    Raises:
+        UnauthenticatedError: there is no key where one is needed, or it is not valid.
+    """
+    header = request.headers.get("authorization")
+    if header is None:
+        if keys_enforced(parts):
+            raise UnauthenticatedError("a key is needed: Authorization: Bearer KEY (see 'agency-router keys create')")
+        return OPEN
+    scheme, _, token = header.partition(" ")
+    if scheme.lower() != "bearer":
+        raise UnauthenticatedError("the key has to come as Authorization: Bearer KEY")
+    keys = parts["keys"]
+    key = keys.authenticate(token.strip()) or await keys.authenticate_fresh(token.strip(), parts["store"].keys)
+    if key is None:
+        raise UnauthenticatedError("this key is not known, or was revoked")
+    return Grants.of(key)

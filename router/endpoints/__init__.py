@@ -1,0 +1,1 @@
+"""The HTTP calls, one file for each kind of thing they are about."""

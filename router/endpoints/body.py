@@ -1,0 +1,70 @@
+"""Bodies and parameters: read with a limit, parsed strictly, every wrong field named."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from starlette.requests import Request
+
+from models.errors import BodyTooLargeError, FieldProblem, InvalidRequestError
+from router.field_problems import problems_of
+from router.wire import loads
+
+T = TypeVar("T", bound=BaseModel)
+
+
+async def read_json(request: Request, max_bytes: int) -> Any:
+    """The JSON value of the request's body.
+
+    Raises:
+        BodyTooLargeError: it is larger than `max_bytes`.
+        MalformedBodyError: it is no JSON that we take.
+    """
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > max_bytes:
+        raise _too_large(max_bytes)
+    chunks: list[bytes] = []
+    n_bytes = 0
+    async for chunk in request.stream():
+        n_bytes += len(chunk)
+        if n_bytes > max_bytes:
+            raise _too_large(max_bytes)
+        chunks.append(chunk)
+    return loads(b"".join(chunks))
+
+
+def parsed(model: type[T], value: Any) -> T:
+    """The value as a contract. Raises InvalidRequestError with every wrong field."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        problems = problems_of(error, model)
+        what = problems[0] if len(problems) == 1 else f"{len(problems)} fields are wrong"
+        raise InvalidRequestError(str(what), problems) from None
+
+
+def query(request: Request, name: str, kind: Any, default: Any = None) -> Any:
+    """A query parameter, checked against a type; InvalidRequestError where it does not fit or stands twice."""
+    values = request.query_params.getlist(name)
+    if not values:
+        return default
+    if len(values) > 1:
+        raise _wrong(name, "stands more than once")
+    return checked(name, values[0], kind)
+
+
+def checked(name: str, text: str, kind: Any) -> Any:
+    """A parameter's text as a value of `kind`. Raises InvalidRequestError."""
+    try:
+        return TypeAdapter(kind).validate_python(text)
+    except ValidationError as error:
+        raise _wrong(name, error.errors()[0]["msg"]) from None
+
+
+def _wrong(name: str, message: str) -> InvalidRequestError:
+    return InvalidRequestError(f"{name}: {message}", [FieldProblem(name, message)])
+
+
+def _too_large(max_bytes: int) -> BodyTooLargeError:
+    return BodyTooLargeError(f"the body is larger than {max_bytes} bytes; send less, or raise max_body_bytes")

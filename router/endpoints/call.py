@@ -1,0 +1,71 @@
+"""Call: one line of the HTTP contract, from which both its route and its place in the OpenAPI document are made."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+
+from router.metrics import Metrics
+from router.permit import Grants
+from router.running import Parts
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a handler works with.
+
+    Attributes:
+        grants: what the caller may do.
+    """
+
+    request: Request
+    parts: Parts
+    metrics: Metrics
+    grants: Grants
+
+
+Handler = Callable[[Context], Awaitable[Response]]
+Schema = type[BaseModel] | Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A path, query or header parameter, with its JSON Schema."""
+
+    name: str
+    where: str
+    description: str
+    schema: Mapping[str, Any]
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of the API.
+
+    Attributes:
+        answers: status → what comes back (a model, a JSON Schema, or None for something that is not JSON).
+        problems: the statuses with which it may refuse, beside those that every call shares.
+        is_open: needs no key.
+        needs_cards: answers only once the first cards are in force.
+        media_type: of the answer.
+    """
+
+    operation_id: str
+    method: str
+    path: str
+    summary: str
+    handler: Handler
+    answers: Mapping[int, Schema | None]
+    body: Schema | None = None
+    parameters: tuple[Parameter, ...] = ()
+    problems: tuple[int, ...] = ()
+    is_open: bool = False
+    needs_cards: bool = True
+    media_type: str = "application/json"
+    tags: tuple[str, ...] = field(default=("routing",))

@@ -1,0 +1,140 @@
+"""`POST /route` and `POST /route/batch`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Literal
+
+import orjson
+from starlette.responses import Response
+
+from models.decision import RouteDecision
+from models.errors import FieldProblem, InvalidRequestError, RouterError
+from models.request import RouteRequest
+from router.endpoints.body import parsed, query, read_json
+from router.endpoints.call import Call, Context, Parameter
+from router.problems import problem_of
+
+DEADLINE_HEADER = "X-Deadline-Ms"
+_EPOCH_MS = r"^[0-9]{1,15}$"
+_AT_ONCE = 8
+
+EXPLAIN = Parameter(
+    "explain",
+    "query",
+    "List all candidates, with what the losers lacked.",
+    {"type": "string", "enum": ["true", "false"]},
+)
+DEADLINE = Parameter(
+    DEADLINE_HEADER,
+    "header",
+    "Deadline as milliseconds since the epoch; the earliest one given holds.",
+    {"type": "string", "pattern": _EPOCH_MS},
+)
+
+
+async def route(context: Context) -> Response:
+    """Decide one request."""
+    explain, deadline_ms = _how(context)
+    value = await read_json(context.request, context.parts["settings"].max_body_bytes)
+    request = parsed(RouteRequest, value)
+    decision, body = await context.parts["service"].route(
+        request, context.grants, explain=explain, deadline_ms=deadline_ms
+    )
+    _count(context, decision)
+    return Response(body, headers=_headers(decision), media_type="application/json")
+
+
+async def route_batch(context: Context) -> Response:
+    """Decide up to 256 requests; the answers come in the same order, a problem stands where its request was wrong."""
+    explain, deadline_ms = _how(context)
+    values = await read_json(context.request, context.parts["settings"].max_body_bytes)
+    max_batch = context.parts["settings"].max_batch
+    if not isinstance(values, list) or len(values) > max_batch:
+        message = f"a list of at most {max_batch} requests is needed"
+        raise InvalidRequestError(message, [FieldProblem("", message)])
+    turn = asyncio.Semaphore(_AT_ONCE)
+
+    async def answer(value: Any) -> bytes:
+        async with turn:
+            # Given intents decide without a pause: let other requests in between.
+            await asyncio.sleep(0)
+            try:
+                request = parsed(RouteRequest, value)
+                decision, body = await context.parts["service"].route(
+                    request, context.grants, explain=explain, deadline_ms=deadline_ms
+                )
+            except RouterError as error:
+                return orjson.dumps(problem_of(error))
+            _count(context, decision)
+            return body
+
+    answers = await asyncio.gather(*(answer(value) for value in values))
+    return Response(b"[" + b",".join(answers) + b"]", media_type="application/json")
+
+
+def _how(context: Context) -> tuple[bool, float | None]:
+    explain = query(context.request, "explain", Literal["true", "false"], "false") == "true"
+    given = context.request.headers.getlist(DEADLINE_HEADER)
+    if not given:
+        return explain, None
+    if len(given) > 1 or not (given[0].isascii() and given[0].isdigit() and len(given[0]) <= 15):
+        message = "milliseconds since the epoch are needed, once"
+        raise InvalidRequestError(f"{DEADLINE_HEADER}: {message}", [FieldProblem(DEADLINE_HEADER, message)])
+    return explain, float(given[0])
+
+
+def _count(context: Context, decision: RouteDecision) -> None:
+    context.metrics.decisions.labels(decision.action.value, decision.reason.value).inc()
+    context.metrics.seconds.observe(decision.elapsed_ms / 1000)
+
+
+def _headers(decision: RouteDecision) -> dict[str, str]:
+    headers = {"X-Trace-Id": decision.trace_id, "X-Elapsed-Ms": f"{decision.elapsed_ms:.3f}"}
+    parent = decision.envelope.caller_agent_id
+    if parent is not None:
+        headers["X-Parent-Agent"] = parent
+    if decision.skipped_versions:
+        skipped = (f"{agent.agent_id}@{agent.version}" for agent in decision.skipped_versions[:20])
+        headers["X-Agent-Version-Skipped"] = ", ".join(skipped)
+    return headers
+
+
+CALLS = (
+    Call(
+        operation_id="route",
+        method="POST",
+        path="/route",
+        summary="Which agent should get this request?",
+        handler=route,
+        body=RouteRequest,
+        answers={200: RouteDecision},
+        parameters=(EXPLAIN, DEADLINE),
+        problems=(400, 403, 413, 422),
+    ),
+    Call(
+        operation_id="route_batch",
+        method="POST",
+        path="/route/batch",
+        summary="The same for up to 256 requests; answers in the same order, problems in place",
+        handler=route_batch,
+        body={
+            "type": "array",
+            "maxItems": 256,
+            "items": {"anyOf": [{"$ref": "#/components/schemas/RouteRequest"}, {}]},
+        },
+        answers={
+            200: {
+                "type": "array",
+                "items": {
+                    "anyOf": [
+                        {"$ref": "#/components/schemas/RouteDecision"},
+                        {"$ref": "#/components/schemas/Problem"},
+                    ]
+                },
+            }
+        },
+        parameters=(EXPLAIN, DEADLINE),
+        problems=(400, 413, 422),
+    ),
+)

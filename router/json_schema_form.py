@@ -1,0 +1,66 @@
+"""What a JSON Schema on a card looks like, for the OpenAPI document: the keywords of 2020-12 with their own types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_SELF = {"$ref": "#/components/schemas/JsonSchemaForm"}
+_COUNT = {"type": "integer", "minimum": 0, "maximum": 1_000_000_000}
+_LIST = {"type": "array", "items": _SELF, "minItems": 1}
+_MAP = {"type": "object", "additionalProperties": _SELF}
+_TYPE = {"enum": ["array", "boolean", "integer", "null", "number", "object", "string"]}
+
+JSON_SCHEMA_FORM: dict[str, Any] = {
+    "type": "object",
+    "description": "JSON Schema 2020-12. References outside the schema are refused, patterns match in linear time.",
+    "properties": {
+        "title": {"type": "string"},
+        "description": {"type": "string"},
+        "type": {"anyOf": [_TYPE, {"type": "array", "items": _TYPE, "minItems": 1, "uniqueItems": True}]},
+        "enum": {"type": "array"},
+        "properties": _MAP,
+        "additionalProperties": {"anyOf": [_SELF, {"type": "boolean"}]},
+        "propertyNames": _SELF,
+        "required": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+        "minProperties": _COUNT,
+        "maxProperties": _COUNT,
+        "items": {"anyOf": [_SELF, {"type": "boolean"}]},
+        "prefixItems": _LIST,
+        "contains": _SELF,
+        "minItems": _COUNT,
+        "maxItems": _COUNT,
+        "uniqueItems": {"type": "boolean"},
+        "minLength": _COUNT,
+        "maxLength": _COUNT,
+        "pattern": {"type": "string", "format": "regex"},
+        "format": {"type": "string"},
+        "minimum": {"type": "number"},
+        "maximum": {"type": "number"},
+        "exclusiveMinimum": {"type": "number"},
+        "exclusiveMaximum": {"type": "number"},
+        "multipleOf": {"type": "number", "exclusiveMinimum": 0},
+        "allOf": _LIST,
+        "anyOf": _LIST,
+        "oneOf": _LIST,
+        "not": _SELF,
+        "if": _SELF,
+        "then": _SELF,
+        "else": _SELF,
+        "dependentRequired": {
+            "type": "object",
+            "additionalProperties": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+        },
+        "dependentSchemas": _MAP,
+        "patternProperties": {"type": "object"},
+        "unevaluatedItems": {"anyOf": [_SELF, {"type": "boolean"}]},
+        "unevaluatedProperties": {"anyOf": [_SELF, {"type": "boolean"}]},
+        "minContains": _COUNT,
+        "maxContains": _COUNT,
+        "readOnly": {"type": "boolean"},
+        "writeOnly": {"type": "boolean"},
+        "deprecated": {"type": "boolean"},
+        "examples": {"type": "array"},
+        "$defs": _MAP,
+        "$comment": {"type": "string"},
+    },
+}

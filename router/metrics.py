@@ -1,0 +1,95 @@
+"""Metrics: counters and gauges in a Prometheus registry of the service's own."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from router.running import Parts
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_BUCKETS_S = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+
+
+class Metrics:
+    """What `/metrics` tells; agents are not named in it.
+
+    Attributes:
+        decisions: decisions by action and reason.
+        requests: answered HTTP requests by status.
+        seconds: how long a decision took.
+        in_flight: requests under way now.
+    """
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.in_flight = 0
+        self.decisions = Counter("agency_router_decisions", "Decisions", ["action", "reason"], registry=self.registry)
+        self.requests = Counter("agency_router_http_requests", "HTTP answers", ["status"], registry=self.registry)
+        self.seconds = Histogram(
+            "agency_router_decision_seconds", "Time of a decision", buckets=_BUCKETS_S, registry=self.registry
+        )
+        ProcessCollector(registry=self.registry)
+
+    def observe(self, parts: Parts) -> None:
+        """Tell of these running parts too."""
+        self.registry.register(_PartsCollector(parts, self))
+
+    def text(self) -> bytes:
+        """All of it in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+
+class _PartsCollector(Collector):
+    """Reads the figures where they are kept, when they are asked for."""
+
+    def __init__(self, parts: Parts, metrics: Metrics) -> None:
+        self._parts = parts
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        journal, pool = self._parts["journal"], self._parts["pool"]
+        yield _gauge("http_in_flight", "Requests under way", self._metrics.in_flight)
+        yield _gauge("journal_pending_rows", "Rows that wait to be written", journal.n_pending)
+        yield _gauge("journal_oldest_wait_ms", "Wait of the oldest such row", journal.oldest_wait_ms)
+        yield _counter("journal_written_rows", "Rows written", journal.n_written)
+        yield _counter("journal_failures", "Writes that failed and were tried again", journal.n_failures)
+        yield _counter("journal_refused_rows", "Rows that the store would not take", journal.n_refused)
+        yield _gauge("embed_waiting", "Utterances with the encoder", pool.n_waiting)
+        yield _gauge("ready", "Whether decisions can be made", float(self._parts["readiness"].ready.is_set()))
+        yield _gauge("problems", "Parts with a problem", len(self._parts["readiness"].problems))
+        yield from self._snapshot()
+        yield from _garbage()
+
+    def _snapshot(self) -> Iterator[Metric]:
+        if not self._parts["readiness"].ready.is_set():
+            return
+        snapshot = self._parts["registry"].snapshot
+        yield _gauge("cards", "Agent cards", len(snapshot.cards))
+        yield _gauge("capabilities", "Capabilities", len(snapshot.entries))
+        yield _gauge("index_rows", "Texts in the index", snapshot.index.n_rows)
+        yield _gauge("cards_generation", "Generation of the cards", snapshot.cards_generation)
+        yield _gauge("policy_generation", "Generation of the policy", snapshot.policy_generation)
+
+
+def _garbage() -> Iterator[Metric]:
+    collections = CounterMetricFamily("agency_router_gc_collections", "Garbage collections", labels=["generation"])
+    collected = CounterMetricFamily("agency_router_gc_collected", "Objects collected", labels=["generation"])
+    for generation, stats in enumerate(gc.get_stats()):
+        collections.add_metric([str(generation)], stats["collections"])
+        collected.add_metric([str(generation)], stats["collected"])
+    yield collections
+    yield collected
+    yield _gauge("gc_frozen_objects", "Objects that the collector passes over", gc.get_freeze_count())
+
+
+def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"agency_router_{name}", text, value=value)
+
+
+def _counter(name: str, text: str, value: float) -> CounterMetricFamily:
+    return CounterMetricFamily(f"agency_router_{name}", text, value=value)

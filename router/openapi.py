@@ -1,0 +1,151 @@
+"""The OpenAPI 3.1 document, made from the same calls and models that serve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from importlib.metadata import version
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from models.card import AgentCard
+from models.decision import RouteDecision
+from models.policy import Policy
+from models.request import RouteRequest
+from router.endpoints.agents import AgentList, AgentView, DeletedAgents
+from router.endpoints.call import Call, Schema
+from router.json_schema_form import JSON_SCHEMA_FORM
+
+PROBLEM = {
+    "type": "object",
+    "description": "RFC 9457 problem document.",
+    "required": ["type", "title", "status", "code", "detail", "errors"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "code": {"type": "string", "description": "Stable name of the error."},
+        "detail": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["path", "message"],
+                "properties": {"path": {"type": "string"}, "message": {"type": "string"}},
+            },
+        },
+    },
+}
+_INPUTS: tuple[type[BaseModel], ...] = (RouteRequest, AgentCard, Policy)
+_OUTPUTS: tuple[type[BaseModel], ...] = (RouteDecision, AgentView, AgentList, DeletedAgents)
+_PROBLEM_TEXT = {
+    400: "The body is not JSON that we take.",
+    401: "No key, or a wrong one.",
+    403: "The key does not grant this.",
+    404: "There is no such thing.",
+    409: "The state does not allow it.",
+    413: "The body is too large.",
+    422: "Fields are wrong; each is named.",
+    429: "Too many requests at once.",
+    500: "An error of ours.",
+    503: "Starting, or the store is out of reach.",
+}
+
+
+def document(calls: Sequence[Call], *, keys_enforced: bool) -> dict[str, Any]:
+    """The whole document.
+
+    Args:
+        calls: all calls.
+        keys_enforced: whether a key is needed or merely taken.
+    """
+    paths: dict[str, dict[str, Any]] = {}
+    for call in calls:
+        paths.setdefault(call.path, {})[call.method.lower()] = _operation(call, keys_enforced)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "agency-router",
+            "version": version("agency-router"),
+            "description": "Which agent should get this request, may it, can it take it now, and what does it cost?",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {
+            "schemas": _schemas(),
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _schemas() -> dict[str, Any]:
+    modes = [*((model, "validation") for model in _INPUTS), *((model, "serialization") for model in _OUTPUTS)]
+    _, definitions = models_json_schema(modes, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
+    schemas: dict[str, Any] = definitions["$defs"]
+    schemas["Problem"] = PROBLEM
+    schemas["JsonSchemaForm"] = JSON_SCHEMA_FORM
+    schemas["AgentCardBody"] = _without(_named(schemas, "AgentCard"), "agent_id", "namespace")
+    schemas["PolicyBody"] = _named(schemas, "Policy")
+    return schemas
+
+
+def _named(schemas: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A model's schema; pydantic tells input and output apart by a suffix where they differ."""
+    return deepcopy(schemas.get(name) or schemas[f"{name}-Input"])
+
+
+def _without(schema: dict[str, Any], *names: str) -> dict[str, Any]:
+    for name in names:
+        schema["properties"].pop(name)
+    schema["required"] = [name for name in schema.get("required", ()) if name not in names]
+    return schema
+
+
+def _operation(call: Call, keys_enforced: bool) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": call.operation_id,
+        "summary": call.summary,
+        "description": (call.handler.__doc__ or "").strip(),
+        "tags": list(call.tags),
+        "parameters": [
+            {
+                "name": parameter.name,
+                "in": parameter.where,
+                "description": parameter.description,
+                "required": parameter.required,
+                "schema": dict(parameter.schema),
+            }
+            for parameter in call.parameters
+        ],
+        "responses": _responses(call),
+        "security": [] if call.is_open else [{"key": []}] if keys_enforced else [{}, {"key": []}],
+    }
+    if call.body is not None:
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": _reference(call.body)}},
+        }
+    return operation
+
+
+def _responses(call: Call) -> dict[str, Any]:
+    responses: dict[str, Any] = {}
+    for status, answer in call.answers.items():
+        schema = {} if answer is None else {"schema": _reference(answer)}
+        responses[str(status)] = {"description": call.summary, "content": {call.media_type: schema}}
+    refusals = call.problems if call.is_open else (*call.problems, 401, 429, 503)
+    for status in sorted({*refusals, 500}):
+        if str(status) not in responses:
+            responses[str(status)] = {
+                "description": _PROBLEM_TEXT[status],
+                "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+            }
+    return responses
+
+
+def _reference(schema: Schema) -> Any:
+    if isinstance(schema, type):
+        return {"$ref": f"#/components/schemas/{schema.__name__}"}
+    return dict(schema)
