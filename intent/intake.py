@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from intent.calibrate import Calibration
 from intent.embed_pool import EmbedPool
-from intent.normalize import has_words, match_key, normalize, script_language, without_numbers
+from intent.normalize import gist, has_words, match_key, normalize, script_language
 from intent.rules import Rules
 from models.policy import Confidence
 from models.ports import Embedded, IntentSource
@@ -46,12 +46,13 @@ class Intake:
         """What the utterance means, read over the intents of `source`.
 
         Args:
-            wait_ms: how long the encoder may take.
+            wait_ms: how long the encoder may take in all.
 
         Raises:
             OverloadedError: too many utterances wait for the encoder.
             TimeoutError: the encoder did not answer within `wait_ms`.
         """
+        until_s = asyncio.get_running_loop().time() + wait_ms / 1000
         text = normalize(utterance)
         preference = rules.preference(text, namespace)
         exact = source.exact(match_key(text)) if has_words(text) else ()
@@ -59,12 +60,12 @@ class Intake:
             return _of_exact(text, exact, preference)
         if not has_words(text):
             return _nothing(text, preference)
-        reading = await self._by_vector(text, text, source, preference, thresholds, wait_ms)
-        gist = without_numbers(text)
-        if reading.certainty is Certainty.SURE or gist == text:
+        reading = await self._by_vector(text, text, source, preference, thresholds, until_s)
+        short = gist(text)
+        if reading.certainty is Certainty.SURE or short == text:
             return reading
-        # An id or an amount drags a short sentence away from every example: look again without it.
-        again = await self._by_vector(text, gist, source, preference, thresholds, wait_ms)
+        # An id, an amount or an emoji drags a short sentence away from every example: look again without it.
+        again = await self._by_vector(text, short, source, preference, thresholds, until_s)
         return again if again.confidence > reading.confidence else reading
 
     async def reread(self, reading: Reading, source: IntentSource) -> Reading:
@@ -82,9 +83,10 @@ class Intake:
         source: IntentSource,
         preference: RequestedPreference | None,
         thresholds: Confidence,
-        wait_ms: float,
+        until_s: float,
     ) -> Reading:
-        embedded = await self._pool.embed(embedded_text, wait_ms=wait_ms)
+        left_s = until_s - asyncio.get_running_loop().time()
+        embedded = await self._pool.embed(embedded_text, wait_ms=left_s * 1000)
         neighbours = await self._neighbours(source, embedded)
         return self._of_neighbours(text, neighbours, embedded, preference, thresholds)
 
@@ -103,8 +105,10 @@ class Intake:
         preference: RequestedPreference | None,
         thresholds: Confidence,
     ) -> Reading:
-        if not neighbours:
+        if embedded.unknown_share > MAX_UNKNOWN_SHARE:
             return _nothing(text, preference, degraded=("encoder: too many unknown tokens",))
+        if not neighbours:
+            return _nothing(text, preference)
         confidences = self._calibration.confidences([neighbour.similarity for neighbour in neighbours])
         best, *others = (
             Alternative(neighbour.intent, confidence)

@@ -221,7 +221,7 @@ class Journal:
         # be stored could not be known, and its rows would be stored twice or not at all
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write_batch())
-        return await self._writing
+        return await asyncio.shield(self._writing)
 
     async def _write_batch(self) -> bool:
         rows = list(islice(self._rows, self._batch))

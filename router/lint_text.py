@@ -27,9 +27,12 @@ _GENERIC = re.compile(
     "|回答(?:任何|所有|一切)|处理(?:任何|所有|一切)|(?:什么|啥)都(?:能|会|可以)|万能|无所不能",
     re.IGNORECASE,
 )
+_THINGS_TO_FIND = (
+    r"(?:before|prices?|routes?|times?|dates?|offers?|deals?|rates?|match(?:es)?|fit|practices?|way|available)"
+)
 _PRAISE = re.compile(
-    r"\b(?:the (?:very )?best|best[ -](?:in[ -]class|agent|assistant|choice|ai|model|of all|available|ever)|"
-    r"world[ -](?:class|leading)|state[ -]of[ -]the[ -]art|cutting[ -]edge|unmatched|unrivall?ed|unbeatable|"
+    rf"\b(?:the (?:very )?best(?! {_THINGS_TO_FIND})|"
+    r"best[ -](?:in[ -]class|agent|assistant|choice|ai|model|of all|ever)|world[ -](?:class|leading)|state[ -]of[ -]the[ -]art|cutting[ -]edge|unmatched|unrivall?ed|unbeatable|"
     r"second to none|"
     r"most (?:powerful|capable|advanced|intelligent|accurate|reliable)|number one|smartest|superior|perfect|flawless|"
     r"industry[ -]leading|top[ -](?:notch|tier|rated)|ultimate|revolutionary|never (?:fails?|wrong))\b|#1\b"
@@ -69,7 +72,7 @@ def text_faults(text: str) -> Iterator[tuple[str, Severity, str]]:
     if found := _ORDER.search(plain):
         yield (
             "router_instruction",
-            Severity.ERROR,
+            Severity.WARNING,
             f"speaks to the router ('{found.group()}'); say what the agent does, it is chosen by that",
         )
     if found := _PRAISE.search(plain):

@@ -8,6 +8,7 @@ from models.decision import RouteDecision
 from models.events import DecisionRow, EventRow, EventType, GoalRow, Row
 from router.case import Case
 from router.journal import Journal
+from router.permit import Grants
 from router.wire import dump_decision, dump_request, dumps
 
 _NODE = "router"
@@ -55,7 +56,9 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
                 "seed": case.seed,
                 "now_ms": case.now_ms,
                 "checked_ms": case.checked_ms,
+                "deadline_ms": case.deadline.at_ms,
                 "encoder_id": case.snapshot.encoder_id,
+                "grants": _grants(case.grants),
             }
         ).decode(),
         happened_at=int(case.now_ms),
@@ -73,6 +76,12 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
     )
     rows.append(record)
     return rows
+
+
+def _grants(grants: Grants) -> dict[str, list[str] | None]:
+    """What the caller might at that time; null means all."""
+    held = {"permissions": grants.permissions, "namespaces": grants.namespaces, "agent_ids": grants.agent_ids}
+    return {name: None if names is None else sorted(names) for name, names in held.items()}
 
 
 def _by(case: Case) -> str:

@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
 from models.card import AgentCard
-from models.errors import ConflictError, NotFoundError
+from models.errors import ConflictError, NotFoundError, StoreError
 from models.policy import Policy
 from models.ports import CardStore, Clock, PolicyStore
 from router.assemble import Generations, assemble, texts_of
@@ -54,26 +56,45 @@ class Registry:
         """Whether the store holds any card."""
         return bool(await self._card_store.load_cards())
 
-    async def start(self, files: Sequence[AgentCard] | None, policy: Policy | None) -> None:
+    async def start(
+        self, files: Sequence[AgentCard] | None, policy: Policy | None, *, shipped: Policy | None = None
+    ) -> None:
         """Load what is stored and build the first snapshot.
 
         Args:
             files: the cards from files, which replace the stored ones from files; None keeps those.
-            policy: the policy from a file; None takes the stored one, else the defaults.
+            policy: the policy from a file, which is stored where it is another than the newest; None takes that.
+            shipped: the policy where none is given and none stored; None takes the defaults.
+
+        Raises:
+            StoreError: the store fails, or its policy is not one of this release.
         """
+        # before the cards: what serves them must never be without what holds for them
+        generation, in_force = await self._first_policy(policy, shipped)
         stored = await self._card_store.load_cards()
         file = {item.card.key: item.card for item in stored if item.source == "file"}
         if files is not None:
             file = {card.key: card for card in files}
             await self._card_store.replace_file_cards(files)
         self._sources = _Sources(file, {item.card.key: item.card for item in stored if item.source == "api"})
-        generation = 0
+        self.snapshot = await self._build(self._sources.merged(), in_force, Generations(1, 1, generation))
+
+    async def _first_policy(self, given: Policy | None, shipped: Policy | None) -> tuple[int, Policy]:
+        """The policy to start with and its generation, which tells it from every other one."""
         saved = await self._policy_store.load_policy()
-        if saved is not None:
-            generation = saved[0]
-            policy = policy or Policy.model_validate_json(saved[1])
-        cards = self._sources.merged()
-        self.snapshot = await self._build(cards, policy or Policy(), Generations(1, 1, generation))
+        if saved is None:
+            chosen = given or shipped
+            return (0, Policy()) if chosen is None else (await self._save(chosen), chosen)
+        generation, text = saved
+        if given is not None:
+            return (generation if given.model_dump_json() == text else await self._save(given)), given
+        try:
+            return generation, Policy.model_validate_json(text)
+        except ValidationError as error:
+            raise StoreError(f"the stored policy {generation} is not one of this release, give another: {error}") from None
+
+    async def _save(self, policy: Policy) -> int:
+        return await self._policy_store.save_policy(policy.model_dump_json(), int(self._clock.now_ms()))
 
     async def put(self, card: AgentCard) -> bool:
         """Register a card, or replace the one with its key; durable on return. True if it is new."""
@@ -105,9 +126,11 @@ class Registry:
             return keys
 
     async def replace_files(self, cards: Sequence[AgentCard]) -> None:
-        """Swap in the cards from files as a whole."""
+        """Swap in the cards from files as a whole; the same cards again change nothing."""
         async with self._turn:
             sources = _Sources({card.key: card for card in cards}, self._sources.api)
+            if sources == self._sources:
+                return
             snapshot = await self._rebuilt(sources)
             await self._card_store.replace_file_cards(cards)
             self._sources, self.snapshot = sources, snapshot
@@ -120,7 +143,7 @@ class Registry:
             beside = await self._build(
                 cards, policy, Generations(now.cards_generation, now.index_generation + 1, now.policy_generation)
             )
-            generation = await self._policy_store.save_policy(policy.model_dump_json(), int(self._clock.now_ms()))
+            generation = await self._save(policy)
             beside.policy_generation = generation
             self.snapshot = beside
             return generation
@@ -131,7 +154,7 @@ class Registry:
         if not found:
             wanted = f" in version {version}" if version else ""
             raise NotFoundError(f"there is no agent {agent_id!r} in namespace {namespace!r}{wanted}")
-        return sorted(found, key=lambda key: parse(key[2]))
+        return sorted(found, key=lambda key: (parse(key[2]), key[2]))
 
     async def _rebuilt(self, sources: _Sources) -> Snapshot:
         now = self.snapshot

@@ -130,9 +130,7 @@ async def _start(
     if cards is None and not await registry.has_stored_cards():
         example_cards, example_policy = await asyncio.to_thread(example)
         log.info("no cards were given or stored: the example set of %d agents is served", len(example_cards))
-        await registry.start(example_cards, policy)
-        if policy is None and registry.snapshot.policy_generation == 0:
-            await registry.set_policy(example_policy)
+        await registry.start(example_cards, policy, shipped=example_policy)
     else:
         await registry.start(cards, policy)
     snapshot = registry.snapshot

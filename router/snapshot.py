@@ -114,7 +114,8 @@ class Snapshot:
         scope = self._scopes.get(namespaces)
         if scope is None:
             scope = replace(self.scope_of(self.routable_in(namespaces)), namespaces=namespaces)
-            if len(self._scopes) < _MAX_MASKS:
+            # names without a card come from anywhere and are not worth keeping
+            if scope.has_routable and len(self._scopes) < _MAX_MASKS:
                 self._scopes[namespaces] = scope
         return scope
 

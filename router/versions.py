@@ -9,6 +9,7 @@ from typing import Any
 from semantic_version import NpmSpec, Version
 
 _COMMA = re.compile(r"\s*,\s*")
+_LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 
 
 @lru_cache(maxsize=4096)
@@ -24,4 +25,5 @@ def admits(wanted: str, version: str) -> bool:
     >>> admits(">=2", "1.2.0"), admits("^1.2", "1.9.0"), admits(">=1.0, <2", "1.4.0")
     (False, True, True)
     """
-    return bool(NpmSpec(_COMMA.sub(" ", wanted)).match(parse(version)))
+    # "1.02" passes for a range of numbers and means 1.2; npm's own grammar refuses it
+    return bool(NpmSpec(_LEADING_ZEROS.sub("", _COMMA.sub(" ", wanted))).match(parse(version)))

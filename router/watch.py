@@ -23,6 +23,8 @@ async def watch_cards(paths: Sequence[Path], registry: Registry, readiness: Read
 
     async def reload() -> None:
         files = await asyncio.to_thread(read_card_files, paths)
+        for warning in files.warnings:
+            log.warning("%s", warning)
         await registry.replace_files(files.cards)
 
     await _watch("cards", paths, reload, readiness)

@@ -263,11 +263,9 @@ def _burdens(loser: Scored, blend: Blend) -> list[tuple[FeatureName, Callable[[S
 def _enough(loser: Scored, rivals: Sequence[Scored], blend: Blend, moves: Sequence[_Move]) -> list[Change]:
     """The moves, each larger by the same least nudge with which `loser` wins by `score` itself; empty if none does."""
     for nudge in _NUDGES:
-        ends = [min(1.0, start + (level - start) * (1.0 + nudge)) for _, start, level in moves]
+        stretched = [(move, min(1.0, move.start + (move.level - move.start) * (1.0 + nudge))) for move in moves]
         changes = [
-            Change(feature=move.feature, from_=move.start, to=end)
-            for move, end in zip(moves, ends, strict=True)
-            if end > move.start
+            Change(feature=move.feature, from_=move.start, to=end) for move, end in stretched if end > move.start
         ]
         changed, *others = score([apply(loser, changes), *[rival.contender for rival in rivals]], blend)
         if changed.utility > max([other.utility for other in others]):
@@ -281,11 +279,7 @@ def _text_of(changes: Sequence[Change]) -> str:
 
 
 def _text_of_numbers(start: float, end: float) -> str:
-    """Three decimals, more for a small change; the end is rounded up, so that it is enough as read.
-
-    >>> _text_of_numbers(0.8, 0.86111)
-    '0.8 -> 0.862'
-    """
+    """Three decimals, more for a small change; the end is rounded up, so that it is enough as read."""
     for digits in range(3, 16):
         shown = min(1.0, ceil(end * 10**digits) / 10**digits)
         if shown - end <= 0.1 * (end - start):

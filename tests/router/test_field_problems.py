@@ -20,7 +20,8 @@ def told(model: Any, value: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("field", "meant"), [("namespce", "namespace"), ("agent", None), ("Trace-ID", "trace_id"), ("deadlineMs", "deadline_ms")]
+    ("field", "meant"),
+    [("namespce", "namespace"), ("agent", None), ("Trace-ID", "trace_id"), ("deadlineMs", "deadline_ms")],
 )
 def test_an_unknown_field_is_named_with_what_was_meant(field: str, meant: str | None) -> None:
     hint = f"; did you mean '{meant}'?" if meant else ""

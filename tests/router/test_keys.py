@@ -54,7 +54,11 @@ def test_a_token_holds_the_key_id_and_256_random_bits_that_the_key_does_not() ->
     _, key_id, secret = token.split("_")
     assert (key.key_id, len(secret)) == (key_id, 64)
     assert secret not in key.model_dump_json()
-    assert (key.permissions, key.namespaces, key.callers) == (frozenset({"a"}), frozenset({"prod"}), frozenset({"agent"}))
+    assert (key.permissions, key.namespaces, key.callers) == (
+        frozenset({"a"}),
+        frozenset({"prod"}),
+        frozenset({"agent"}),
+    )
     assert made()[1] != made()[1]
 
 

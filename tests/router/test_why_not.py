@@ -39,7 +39,7 @@ def changes_only(answer: WhyNot, feature: str, start: float, end: float) -> bool
     return change.feature == feature and change.from_ == pytest.approx(start) and outward
 
 
-@settings(max_examples=20000, deadline=None)
+@settings(max_examples=400)
 @given(contenders(min_size=2), blends(), st.floats(0, 1, exclude_max=True))
 def test_the_change_makes_it_the_best_and_half_of_it_does_not(
     given_order: list[Contender], blend: Blend, draw: float
@@ -61,7 +61,7 @@ def test_the_change_makes_it_the_best_and_half_of_it_does_not(
         assert all(0 <= change.from_ < change.to <= 1 for change in answer.changes)
 
 
-@settings(max_examples=20000, deadline=None)
+@settings(max_examples=400)
 @given(contenders(min_size=2), blends())
 def test_no_feature_wins_with_a_smaller_change_and_a_joint_one_means_that_none_wins_alone(
     given_order: list[Contender], blend: Blend
@@ -76,7 +76,7 @@ def test_no_feature_wins_with_a_smaller_change_and_a_joint_one_means_that_none_w
         for whole in whole_ways(ranked[index], blend):
             way = whole.to - whole.from_
             shorter = part([whole], min(1.0, smallest / way * (1 - 1e-6)))
-            assert lead(ranked, index, shorter, blend) <= 0
+            assert lead(ranked, index, shorter, blend) <= 1e-12
 
 
 def whole_ways(scored: Scored, blend: Blend) -> list[Change]:

@@ -1,0 +1,192 @@
+"""A RouteService with all its parts in memory, and an encoder whose similarities a test can choose."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import count
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from intent.calibrate import Calibration
+from intent.dummy_embedder import DummyEmbedder
+from intent.embed_pool import EmbedPool
+from intent.intake import Intake
+from models.card import AgentCard
+from models.deadline import Deadline
+from models.decision import Candidate, RouteDecision
+from models.events import DecisionRow, EventRow, GoalRow, Row
+from models.policy import Policy
+from models.ports import Embedded, Embedder
+from models.request import RouteRequest
+from router.case import Case
+from router.goals import Goals
+from router.journal import Journal
+from router.permit import OPEN, Grants, namespaces_of
+from router.recorder import Recorder
+from router.registry import Registry
+from router.service import Ids, RouteService
+from router.snapshot import Snapshot
+from tests.builders import START_MS, FakeClock, snapshot_of
+
+
+class MemoryRecords:
+    """A `RecordStore` that is a list."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+
+    @property
+    def decisions(self) -> list[DecisionRow]:
+        return [row for row in self.rows if isinstance(row, DecisionRow)]
+
+    @property
+    def audit(self) -> list[EventRow]:
+        return [row for row in self.rows if isinstance(row, EventRow)]
+
+    @property
+    def goals(self) -> list[GoalRow]:
+        return [row for row in self.rows if isinstance(row, GoalRow)]
+
+    async def append(self, rows: Sequence[Row]) -> None:
+        self.rows.extend(rows)
+
+    async def decision(self, decision_id: str) -> DecisionRow | None:
+        return next((row for row in self.decisions if row.decision_id == decision_id), None)
+
+    async def trace(self, trace_id: str, limit: int) -> Sequence[tuple[int, EventRow]]:
+        return [(number, row) for number, row in enumerate(self.audit) if row.trace_id == trace_id][:limit]
+
+    async def events(self, from_ms: int, to_ms: int, after: int, limit: int) -> Sequence[tuple[int, EventRow]]:
+        raise NotImplementedError
+
+    async def goal(self, namespace: str, task_id: str) -> str | None:
+        return next((row.goal_hash for row in self.goals if row[:2] == (namespace, task_id)), None)
+
+
+class NearEmbedder:
+    """An encoder to which every text of a table has a chosen cosine from all texts outside it."""
+
+    encoder_id = "near"
+
+    def __init__(self, cosines: Mapping[str, float]) -> None:
+        self.dim = len(cosines) + 1
+        self._cosines = dict(cosines)
+        self._axes = {text: axis for axis, text in enumerate(cosines, start=1)}
+
+    def embed(self, text: str) -> Embedded:
+        vector = np.zeros(self.dim, dtype="<f4")
+        cosine = self._cosines.get(text, 1.0)
+        vector[0] = cosine
+        if text in self._axes:
+            vector[self._axes[text]] = sqrt(1 - cosine**2)
+        return Embedded(vector.tobytes(), 0.0)
+
+
+class FixedRegistry(Registry):
+    """A registry whose cards do not change."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+
+@dataclass
+class Desk:
+    """A service and the parts that tests look into."""
+
+    service: RouteService
+    snapshot: Snapshot
+    journal: Journal
+    records: MemoryRecords
+    clock: FakeClock
+
+    async def route(
+        self, request: RouteRequest, grants: Grants = OPEN, *, explain: bool = False, deadline_ms: float | None = None
+    ) -> RouteDecision:
+        """The decision; its rows are in `records` afterwards."""
+        decision, _ = await self.service.route(request, grants, explain=explain, deadline_ms=deadline_ms)
+        await self.journal.flush(1000)
+        return decision
+
+    async def answer(self, request: RouteRequest, grants: Grants = OPEN, *, explain: bool = False) -> dict[str, Any]:
+        """The same as the JSON that a caller gets, numbers exact."""
+        _, body = await self.service.route(request, grants, explain=explain)
+        await self.journal.flush(1000)
+        return exact(body)
+
+
+def counted_ids(seed: int = 7) -> Ids:
+    """Ids 1, 2, 3, … and always the same seed."""
+    numbers = count(1)
+    return Ids(new=lambda: f"{next(numbers):032x}", seed=lambda: seed)
+
+
+def service_of(
+    cards: Iterable[AgentCard],
+    policy: Policy | None = None,
+    *,
+    embedder: Embedder | None = None,
+    clock: FakeClock | None = None,
+    records: MemoryRecords | None = None,
+    seed: int = 7,
+) -> Desk:
+    """A service over these cards; None stands for the shipped policy, the dummy encoder, a new clock and store."""
+    encoder = DummyEmbedder() if embedder is None else embedder
+    clock, records = clock or FakeClock(), records or MemoryRecords()
+    snapshot = snapshot_of(cards, policy, encoder)
+    journal = Journal(records, max_rows=1000, batch=1000, wait_ms=1, clock=clock)
+    service = RouteService(
+        FixedRegistry(snapshot),
+        Intake(EmbedPool(encoder, n_threads=1), Calibration()),
+        Goals(records),
+        Recorder(journal),
+        clock,
+        counted_ids(seed),
+    )
+    return Desk(service, snapshot, journal, records, clock)
+
+
+def case_of(
+    request: RouteRequest, snapshot: Snapshot, grants: Grants = OPEN, *, remaining_ms: float = 19_800, **fields: Any
+) -> Case:
+    """A case at its start."""
+    values: dict[str, Any] = {
+        "policy": snapshot.policy.of(request.namespace),
+        "namespaces": namespaces_of(request, snapshot.policy, grants),
+        "deadline": Deadline(START_MS + remaining_ms + 200),
+        "decision_id": "d-1",
+        "trace_id": request.trace_id or "t-1",
+        "span_id": "s-1",
+        "started_ms": START_MS,
+        "now_ms": START_MS,
+        "checked_ms": START_MS,
+        "seed": 7,
+        "explain": False,
+    }
+    return Case(request=request, grants=grants, snapshot=snapshot, **{**values, **fields})
+
+
+def key_grants(*permissions: str, caller: str = "key", **fields: Any) -> Grants:
+    """What a key with these permissions grants."""
+    return Grants(caller, frozenset(permissions), **fields)
+
+
+def exact(body: bytes | str) -> Any:
+    """JSON with every number at its full value."""
+    return json.loads(body, parse_float=Decimal)
+
+
+def timeless(decision: RouteDecision) -> RouteDecision:
+    """A decision without its ids and timings."""
+    plan = [step.model_copy(update={"idempotency_key": ""}) for step in decision.plan]
+    blank = {"decision_id": "", "trace_id": "", "span_id": "", "elapsed_ms": 0.0, "plan": plan}
+    return decision.model_copy(update=blank)
+
+
+def named(candidates: Iterable[Candidate]) -> list[str]:
+    """Their agents, in order."""
+    return [candidate.agent_id for candidate in candidates]
