@@ -14,8 +14,6 @@ from models.ports import Embedded, IntentSource
 from models.reading import Alternative, Certainty, Neighbour, Reading, RequestedPreference
 
 N_ALTERNATIVES = 5
-MAX_UNKNOWN_SHARE = 0.2
-"""Beyond this share of unknown tokens a vector says little: unrelated texts come out alike."""
 
 
 class Intake:
@@ -91,7 +89,7 @@ class Intake:
         return self._of_neighbours(text, neighbours, embedded, preference, thresholds)
 
     async def _neighbours(self, source: IntentSource, embedded: Embedded) -> Sequence[Neighbour]:
-        if embedded.unknown_share > MAX_UNKNOWN_SHARE:
+        if not embedded.is_trusted:
             return ()
         if source.n_rows <= self._inline_rows:
             return source.neighbours(embedded.vector, N_ALTERNATIVES + 1)
@@ -105,7 +103,7 @@ class Intake:
         preference: RequestedPreference | None,
         thresholds: Confidence,
     ) -> Reading:
-        if embedded.unknown_share > MAX_UNKNOWN_SHARE:
+        if not embedded.is_trusted:
             return _nothing(text, preference, degraded=("encoder: too many unknown tokens",))
         if not neighbours:
             return _nothing(text, preference)

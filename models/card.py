@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -109,6 +110,11 @@ class Price(Contract):
     per_1k_tokens_usd: Annotated[float, Field(ge=0)] = 0.0
 
 
+@lru_cache(maxsize=32)
+def _shipped_retry(max_retries: int | None) -> Retry:
+    return Retry() if max_retries is None else Retry(max_attempts=max_retries)
+
+
 class AgentCard(Contract):
     """One registered agent; the key is (namespace, agent_id, version).
 
@@ -157,6 +163,4 @@ class AgentCard(Contract):
     @property
     def retry_policy(self) -> Retry:
         """`retry` if given, else the shipped one with `max_retries` as its `max_attempts`."""
-        if self.retry is not None:
-            return self.retry
-        return Retry() if self.max_retries is None else Retry(max_attempts=self.max_retries)
+        return self.retry or _shipped_retry(self.max_retries)

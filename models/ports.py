@@ -19,6 +19,10 @@ class StoredCard(NamedTuple):
     source: Literal["file", "api"]
 
 
+MAX_UNKNOWN_SHARE = 0.2
+"""A text with a larger share of unknown tokens has no vector worth comparing: unrelated ones come out alike."""
+
+
 @dataclass(frozen=True, slots=True)
 class Embedded:
     """A text as a vector.
@@ -30,6 +34,11 @@ class Embedded:
 
     vector: bytes
     unknown_share: float
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the encoder knew enough of the text for its vector to say something."""
+        return self.unknown_share <= MAX_UNKNOWN_SHARE
 
 
 class Embedder(Protocol):

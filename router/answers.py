@@ -102,7 +102,7 @@ def _decision(case: Case, action: Action, reason: Reason, elapsed_ms: float, **f
     request, reading, snapshot = case.request, case.reading, case.snapshot
     if "intent" not in fields:
         fields["intent"] = _intent(case, reading.alternatives if reading else ())
-    return RouteDecision.model_construct(
+    return RouteDecision.of(
         decision_id=case.decision_id,
         trace_id=case.trace_id,
         span_id=case.span_id,
@@ -116,7 +116,7 @@ def _decision(case: Case, action: Action, reason: Reason, elapsed_ms: float, **f
         skipped_versions=case.eligible.skipped,
         degraded=case.degraded,
         dry_run=request.dry_run,
-        generations=Generations.model_construct(
+        generations=Generations.of(
             cards=snapshot.cards_generation,
             index=snapshot.index_generation,
             classifier=0,
@@ -132,18 +132,18 @@ def _intent(case: Case, alternatives: Sequence[Alternative]) -> IntentReading | 
     reading = case.reading
     if reading is None or reading.intent is None or case.hides_intent:
         return None
-    return IntentReading.model_construct(
+    return IntentReading.of(
         name=reading.intent,
         confidence=reading.confidence,
         source=reading.source,
         alternatives=[
-            IntentAlternative.model_construct(name=other.intent, confidence=other.confidence) for other in alternatives
+            IntentAlternative.of(name=other.intent, confidence=other.confidence) for other in alternatives
         ],
     )
 
 
 def _envelope(request: RouteRequest) -> Envelope:
-    return Envelope.model_construct(
+    return Envelope.of(
         parent_span_id=request.parent_span_id,
         task_id=request.task_id,
         step_index=request.step_index,

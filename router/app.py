@@ -13,7 +13,7 @@ import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -92,7 +92,7 @@ def create_app(
     return Starlette(
         routes=_routes(CALLS),
         middleware=[Middleware(InFlightLimit, max_in_flight=settings.max_in_flight, metrics=metrics)],
-        exception_handlers={HTTPException: _refused, Exception: _unexpected},
+        exception_handlers={HTTPException: _refused, ClientDisconnect: _gone, Exception: _unexpected},
         lifespan=lifespan,
     )
 
@@ -110,7 +110,7 @@ def calm_collector() -> None:
 def _routes(calls: Sequence[Call]) -> list[Route]:
     by_path: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = defaultdict(dict)
     for call in calls:
-        by_path[call.path][call.method] = handled(call)
+        by_path[call.route or call.path][call.method] = handled(call)
     return [Route(path, _dispatch(handlers), methods=list(handlers)) for path, handlers in by_path.items()]
 
 
@@ -134,7 +134,13 @@ async def _refused(request: Request, error: Exception) -> Response:
     return response_of(refusal, dict(error.headers or {}))
 
 
+async def _gone(_request: Request, _error: Exception) -> Response:
+    """The caller left before its body was here: nobody hears this, it is for the metrics."""
+    return Response(status_code=499)
+
+
 async def _unexpected(request: Request, error: Exception) -> Response:
     """A fault of ours: told in the log, not to the caller."""
-    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    log.error("%s %s failed: %s", request.method, request.url.path, error)
+    request.state.metrics.requests.labels("500").inc()
     return response_of(RouterError("an error of ours; it is in the log"))

@@ -19,10 +19,7 @@ from models.ports import Embedded
 from router.index import Index
 from router.schemas import compile_schema
 from router.snapshot import Entry, Snapshot, Texts
-from router.versions import parse
-
-MAX_UNKNOWN_SHARE = 0.2
-"""A text with more unknown tokens than this has no vector worth comparing (DESIGN: unrelated ones score 0.9)."""
+from router.versions import order, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +88,8 @@ def _texts(capability: Capability) -> list[str]:
     return [text for text in dict.fromkeys(texts) if text]
 
 
-def _card_order(card: AgentCard) -> tuple[str, str, Any, str]:
-    # build metadata does not count in the precedence of versions, but decides here: the order is that of the keys alone
-    return (card.namespace, card.agent_id, parse(card.version), card.version)
+def _card_order(card: AgentCard) -> tuple[Any, ...]:
+    return (card.namespace, card.agent_id, order(card.version))
 
 
 def _overridden(card: AgentCard, policy: Policy) -> AgentCard:
@@ -151,7 +147,7 @@ def _index(
     owned: list[tuple[int, int]] = []
     for entry in routable:
         for text in _texts(entry.capability):
-            if vectors[text].unknown_share <= MAX_UNKNOWN_SHARE:
+            if vectors[text].is_trusted:
                 # the same text on another version or agent is no further evidence for the intent: it shares the row
                 row = row_of.setdefault((entry.capability.intent, text), len(row_of))
                 owned.append((row, entry.number))

@@ -36,8 +36,8 @@ def pooled(owners: Ints, similarities: Floats) -> list[tuple[int, float]]:
     noisy or (Pearl 1988): 1 - prod(1 - p), turned back into a cosine. So one row counts as its cosine, more rows never
     make an owner worse, and an identical text (cosine 1) is never beaten by any number of weaker ones.
 
-    >>> pooled(np.array([3, 7]), np.array([0.8, 0.7], dtype=np.float32))[0]
-    (3, 0.8)
+    >>> pooled(np.array([3, 7]), np.array([0.75, 0.5], dtype=np.float32))[0]
+    (3, 0.75)
 
     Args:
         owners: int64, shape (n,).

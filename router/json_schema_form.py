@@ -1,11 +1,14 @@
-"""What a JSON Schema on a card looks like, for the OpenAPI document: the keywords of 2020-12 with their own types."""
+"""What a JSON Schema on a card looks like, for the OpenAPI document: the keywords of 2020-12 with their own types.
+
+Schemas inside it are not spelled out again: a description that refers to itself makes generators run for minutes.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-_SELF = {"$ref": "#/components/schemas/JsonSchemaForm"}
-_COUNT = {"type": "integer", "minimum": 0, "maximum": 1_000_000_000}
+_SELF = {"type": ["object", "boolean"], "description": "A JSON Schema."}
+_COUNT = {"type": "integer", "minimum": 0}
 _LIST = {"type": "array", "items": _SELF, "minItems": 1}
 _MAP = {"type": "object", "additionalProperties": _SELF}
 _TYPE = {"enum": ["array", "boolean", "integer", "null", "number", "object", "string"]}
@@ -19,12 +22,12 @@ JSON_SCHEMA_FORM: dict[str, Any] = {
         "type": {"anyOf": [_TYPE, {"type": "array", "items": _TYPE, "minItems": 1, "uniqueItems": True}]},
         "enum": {"type": "array"},
         "properties": _MAP,
-        "additionalProperties": {"anyOf": [_SELF, {"type": "boolean"}]},
+        "additionalProperties": _SELF,
         "propertyNames": _SELF,
         "required": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
         "minProperties": _COUNT,
         "maxProperties": _COUNT,
-        "items": {"anyOf": [_SELF, {"type": "boolean"}]},
+        "items": _SELF,
         "prefixItems": _LIST,
         "contains": _SELF,
         "minItems": _COUNT,
@@ -51,9 +54,9 @@ JSON_SCHEMA_FORM: dict[str, Any] = {
             "additionalProperties": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
         },
         "dependentSchemas": _MAP,
-        "patternProperties": {"type": "object"},
-        "unevaluatedItems": {"anyOf": [_SELF, {"type": "boolean"}]},
-        "unevaluatedProperties": {"anyOf": [_SELF, {"type": "boolean"}]},
+        "patternProperties": {"type": "object", "propertyNames": {"format": "regex"}, "additionalProperties": _SELF},
+        "unevaluatedItems": _SELF,
+        "unevaluatedProperties": _SELF,
         "minContains": _COUNT,
         "maxContains": _COUNT,
         "readOnly": {"type": "boolean"},

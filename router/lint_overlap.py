@@ -17,9 +17,6 @@ from router.finding import Finding, Severity
 Embed = Callable[[str], Embedded]
 """`Embedder.embed`, or something that remembers what it answered."""
 
-MAX_UNKNOWN_SHARE = 0.2
-"""Above it a vector says nothing (DESIGN: unrelated texts score 0.9)."""
-
 MIN_SIMILARITY = 0.55
 """Two utterances less alike than this are not taken for the same wish, however far their own intents are."""
 
@@ -81,7 +78,7 @@ def overlaps(cards: Sequence[AgentCard], embed: Embed) -> Iterator[Finding]:
     for namespace, texts in _texts(cards).items():
         rows = list(texts.values())
         embedded = [embed(normalize(text.shown)) for text in rows]
-        known = [number for number, each in enumerate(embedded) if each.unknown_share <= MAX_UNKNOWN_SHARE]
+        known = [number for number, each in enumerate(embedded) if each.is_trusted]
         if not known:
             continue
         vectors = np.stack([np.frombuffer(embedded[number].vector, dtype="<f4") for number in known])

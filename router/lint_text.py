@@ -32,7 +32,8 @@ _THINGS_TO_FIND = (
 )
 _PRAISE = re.compile(
     rf"\b(?:the (?:very )?best(?! {_THINGS_TO_FIND})|"
-    r"best[ -](?:in[ -]class|agent|assistant|choice|ai|model|of all|ever)|world[ -](?:class|leading)|state[ -]of[ -]the[ -]art|cutting[ -]edge|unmatched|unrivall?ed|unbeatable|"
+    r"best[ -](?:in[ -]class|agent|assistant|choice|ai|model|of all|ever)|"
+    r"world[ -](?:class|leading)|state[ -]of[ -]the[ -]art|cutting[ -]edge|unmatched|unrivall?ed|unbeatable|"
     r"second to none|"
     r"most (?:powerful|capable|advanced|intelligent|accurate|reliable)|number one|smartest|superior|perfect|flawless|"
     r"industry[ -]leading|top[ -](?:notch|tier|rated)|ultimate|revolutionary|never (?:fails?|wrong))\b|#1\b"
@@ -70,29 +71,17 @@ def text_faults(text: str) -> Iterator[tuple[str, Severity, str]]:
     if not plain:
         return
     if found := _ORDER.search(plain):
-        yield (
-            "router_instruction",
-            Severity.WARNING,
-            f"speaks to the router ('{found.group()}'); say what the agent does, it is chosen by that",
-        )
+        message = f"speaks to the router ('{found.group()}'); say what the agent does, it is chosen by that"
+        yield "router_instruction", Severity.WARNING, message
     if found := _PRAISE.search(plain):
-        yield (
-            "self_praise",
-            Severity.WARNING,
-            f"praises itself ('{found.group()}'); the declared quality says how good it is",
-        )
+        message = f"praises itself ('{found.group()}'); the declared quality says how good it is"
+        yield "self_praise", Severity.WARNING, message
     if _GENERIC.search(plain):
-        yield (
-            "generic_text",
-            Severity.WARNING,
-            f"says nothing particular ('{plain[:80]}'); name the one thing that the capability does",
-        )
+        message = f"says nothing particular ('{plain[:80]}'); name the one thing that the capability does"
+        yield "generic_text", Severity.WARNING, message
     elif _is_short(plain):
-        yield (
-            "generic_text",
-            Severity.WARNING,
-            f"is too short to tell what it is about ('{plain}'); a sentence with verb and object helps",
-        )
+        message = f"is too short to tell what it is about ('{plain}'); a sentence with verb and object helps"
+        yield "generic_text", Severity.WARNING, message
 
 
 def _is_short(text: str) -> bool:

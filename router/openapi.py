@@ -10,13 +10,14 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from models.card import AgentCard
+from models.card import AgentCard, Capability
 from models.decision import RouteDecision
 from models.policy import Policy
 from models.request import RouteRequest
 from router.endpoints.agents import AgentList, AgentView, DeletedAgents
 from router.endpoints.call import Call, Schema
 from router.json_schema_form import JSON_SCHEMA_FORM
+from router.policy_form import policy_forms
 
 PROBLEM = {
     "type": "object",
@@ -40,6 +41,7 @@ PROBLEM = {
 }
 _INPUTS: tuple[type[BaseModel], ...] = (RouteRequest, AgentCard, Policy)
 _OUTPUTS: tuple[type[BaseModel], ...] = (RouteDecision, AgentView, AgentList, DeletedAgents)
+_MANY_ITEMS = 10_000
 _PROBLEM_TEXT = {
     400: "The body is not JSON that we take.",
     401: "No key, or a wrong one.",
@@ -51,6 +53,13 @@ _PROBLEM_TEXT = {
     429: "Too many requests at once.",
     500: "An error of ours.",
     503: "Starting, or the store is out of reach.",
+}
+
+
+_PROBLEM_HEADERS: dict[int, dict[str, Any]] = {
+    401: {"WWW-Authenticate": {"required": True, "schema": {"const": "Bearer"}}},
+    429: {"Retry-After": {"required": True, "description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}},
+    503: {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}},
 }
 
 
@@ -84,23 +93,52 @@ def _schemas() -> dict[str, Any]:
     modes = [*((model, "validation") for model in _INPUTS), *((model, "serialization") for model in _OUTPUTS)]
     _, definitions = models_json_schema(modes, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
     schemas: dict[str, Any] = definitions["$defs"]
-    schemas["Problem"] = PROBLEM
-    schemas["JsonSchemaForm"] = JSON_SCHEMA_FORM
-    schemas["AgentCardBody"] = _without(_named(schemas, "AgentCard"), "agent_id", "namespace")
-    schemas["PolicyBody"] = _named(schemas, "Policy")
-    return schemas
+    schemas["CapabilityBody"] = _capability_body(schemas)
+    schemas["AgentCardBody"] = _card_body(schemas)
+    schemas["Rule"]["properties"]["pattern"]["format"] = "regex"
+    schemas.update(policy_forms(schemas))
+    _adjust(schemas)
+    return {**schemas, "Problem": PROBLEM, "JsonSchemaForm": JSON_SCHEMA_FORM}
 
 
-def _named(schemas: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """A model's schema; pydantic tells input and output apart by a suffix where they differ."""
-    return deepcopy(schemas.get(name) or schemas[f"{name}-Input"])
+def _card_body(schemas: Mapping[str, Any]) -> dict[str, Any]:
+    """An AgentCard whose name stands in the address."""
+    card: dict[str, Any] = deepcopy(schemas[AgentCard.__name__])
+    for name in ("agent_id", "namespace"):
+        del card["properties"][name]
+    card["required"] = [name for name in card["required"] if name in card["properties"]]
+    card["properties"]["capabilities"]["items"] = {"$ref": "#/components/schemas/CapabilityBody"}
+    card["description"] += "\n\nThe agent's id and namespace may be repeated here as they are in the address."
+    return card
 
 
-def _without(schema: dict[str, Any], *names: str) -> dict[str, Any]:
-    for name in names:
-        schema["properties"].pop(name)
-    schema["required"] = [name for name in schema.get("required", ()) if name not in names]
-    return schema
+def _capability_body(schemas: Mapping[str, Any]) -> dict[str, Any]:
+    """A Capability with what is asked of its schemas."""
+    capability: dict[str, Any] = deepcopy(schemas[Capability.__name__])
+    for name in ("input_schema", "output_schema"):
+        form = capability["properties"][name]
+        form["anyOf"] = [
+            {"$ref": "#/components/schemas/JsonSchemaForm"} if kind.get("type") == "object" else kind
+            for kind in form["anyOf"]
+        ]
+    return capability
+
+
+def _adjust(schema: Any) -> None:
+    """Put right where pydantic's schemas say less, or more, than is true of a body."""
+    if isinstance(schema, dict):
+        if "patternProperties" in schema:
+            schema["additionalProperties"] = False
+        n_items = schema.get("maxItems", 0)
+        if n_items >= _MANY_ITEMS:
+            # Entries of some length are refused earlier, with 413.
+            del schema["maxItems"]
+            schema["description"] = f"At most {n_items}."
+        for inner in schema.values():
+            _adjust(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            _adjust(inner)
 
 
 def _operation(call: Call, keys_enforced: bool) -> dict[str, Any]:
@@ -135,6 +173,8 @@ def _responses(call: Call) -> dict[str, Any]:
     for status, answer in call.answers.items():
         schema = {} if answer is None else {"schema": _reference(answer)}
         responses[str(status)] = {"description": call.summary, "content": {call.media_type: schema}}
+        if call.headers:
+            responses[str(status)]["headers"] = {name: dict(header) for name, header in call.headers.items()}
     refusals = call.problems if call.is_open else (*call.problems, 401, 429, 503)
     for status in sorted({*refusals, 500}):
         if str(status) not in responses:
@@ -142,6 +182,8 @@ def _responses(call: Call) -> dict[str, Any]:
                 "description": _PROBLEM_TEXT[status],
                 "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
             }
+            if status in _PROBLEM_HEADERS:
+                responses[str(status)]["headers"] = _PROBLEM_HEADERS[status]
     return responses
 
 

@@ -15,7 +15,7 @@ from models.ports import CardStore, Clock, PolicyStore
 from router.assemble import Generations, assemble, texts_of
 from router.card_vectors import CardVectors
 from router.snapshot import Snapshot
-from router.versions import parse
+from router.versions import order
 
 CardKey = tuple[str, str, str]
 
@@ -91,7 +91,9 @@ class Registry:
         try:
             return generation, Policy.model_validate_json(text)
         except ValidationError as error:
-            raise StoreError(f"the stored policy {generation} is not one of this release, give another: {error}") from None
+            raise StoreError(
+                f"the stored policy {generation} is not one of this release, give another: {error}"
+            ) from None
 
     async def _save(self, policy: Policy) -> int:
         return await self._policy_store.save_policy(policy.model_dump_json(), int(self._clock.now_ms()))
@@ -154,7 +156,7 @@ class Registry:
         if not found:
             wanted = f" in version {version}" if version else ""
             raise NotFoundError(f"there is no agent {agent_id!r} in namespace {namespace!r}{wanted}")
-        return sorted(found, key=lambda key: (parse(key[2]), key[2]))
+        return sorted(found, key=lambda key: order(key[2]))
 
     async def _rebuilt(self, sources: _Sources) -> Snapshot:
         now = self.snapshot

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
-import uuid
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.resources import as_file, files
@@ -36,6 +37,8 @@ from router.watch import watch_cards, watch_policy
 
 log = logging.getLogger(__name__)
 
+_N_WARM_UP = 5
+_WARM_UP_TEXT = "which agent should get this request"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -105,7 +108,7 @@ async def running(
         )
         supervisor.start("journal", journal.run)
         supervisor.start("keys", lambda: keys.run(store.keys))
-        supervisor.start("cards", lambda: _start(registry, cards, policy, readiness, on_ready))
+        supervisor.start("cards", lambda: _start(registry, pool, cards, policy, readiness, on_ready))
         _watch(settings, registry, readiness, supervisor)
         yield Parts(
             settings=settings,
@@ -122,6 +125,7 @@ async def running(
 
 async def _start(
     registry: Registry,
+    pool: EmbedPool,
     cards: Sequence[AgentCard] | None,
     policy: Policy | None,
     readiness: Readiness,
@@ -137,9 +141,20 @@ async def _start(
     log.info(
         "ready: %d agents, %d capabilities, %d texts", len(snapshot.cards), len(snapshot.entries), snapshot.index.n_rows
     )
+    await _warm_up(pool)
     readiness.ready.set()
     if on_ready is not None:
         on_ready()
+
+
+async def _warm_up(pool: EmbedPool) -> None:
+    """The first texts are slow: let them be ours, and say what the encoder does on this machine."""
+    took: list[float] = []
+    for _ in range(_N_WARM_UP):
+        start = time.perf_counter()
+        await pool.embed(_WARM_UP_TEXT, wait_ms=60_000)
+        took.append((time.perf_counter() - start) * 1000)
+    log.info("encoder %s: %.2f ms for a short text", pool.embedder.encoder_id[:12], min(took))
 
 
 def example() -> tuple[tuple[AgentCard, ...], Policy]:
@@ -181,4 +196,4 @@ def _watch(settings: Settings, registry: Registry, readiness: Readiness, supervi
 
 def _random_ids() -> Ids:
     seeds = random.SystemRandom()
-    return Ids(new=lambda: uuid.uuid4().hex, seed=lambda: seeds.getrandbits(63))
+    return Ids(new=lambda: os.urandom(16).hex(), seed=lambda: seeds.getrandbits(63))

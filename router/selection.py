@@ -25,6 +25,9 @@ from router.scorer import (
 from router.snapshot import Entry
 from router.why_not import why_not
 
+_USUAL_TOKENS = 1000
+"""What a call is taken to need where the request names no token budget."""
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -94,7 +97,7 @@ def explain(selection: Selection, excluded: Sequence[tuple[Entry, Stage]], limit
 
 def left_out(excluded: Sequence[tuple[Entry, Stage]], limit: int) -> list[Candidate]:
     """Those that never came to be ranked."""
-    return [Candidate.model_construct(**_identity(entry), excluded=stage) for entry, stage in excluded[: max(limit, 0)]]
+    return [Candidate.of(**_identity(entry), excluded=stage) for entry, stage in excluded[: max(limit, 0)]]
 
 
 def _candidate(entry: Entry, scored: Scored, selection: Selection, place: int) -> Candidate:
@@ -107,7 +110,7 @@ def _candidate(entry: Entry, scored: Scored, selection: Selection, place: int) -
         missing = why_not(selection.ranked, place, choice, selection.blend)
     near = choice.propensities
     propensity = choice.propensity if place == choice.index else near[place] if place < len(near) else 0.0
-    return Candidate.model_construct(
+    return Candidate.of(
         **_identity(entry),
         features=features(scored),
         contributions=contributions(scored, selection.blend),
@@ -149,7 +152,8 @@ def _cost_usd(entry: Entry, request: RouteRequest) -> float:
     price = entry.card.price
     if price is None:
         return 0.0
-    return price.per_call_usd + price.per_1k_tokens_usd * (request.budget_tokens or 1000) / 1000
+    n_tokens = _USUAL_TOKENS if request.budget_tokens is None else request.budget_tokens
+    return price.per_call_usd + price.per_1k_tokens_usd * n_tokens / 1000
 
 
 def _wish(ordered: Sequence[Entry], request: RouteRequest) -> int | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import logging
+import signal
 import socket
 
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from intent.embedder import cpu_features, int8_accelerated
+from models.errors import ConfigError
 from models.settings import Settings
 from router.app import calm_collector, create_app
 from router.running import LOOPBACK
@@ -23,8 +25,7 @@ def run(settings: Settings) -> None:
     """Serve until a signal says stop; then requests under way are answered and the journal is written.
 
     Raises:
-        RouterError: the start failed (cards, policy, encoder, store).
-        OSError: the address cannot be bound.
+        RouterError: the start failed (address, cards, policy, encoder, store), or the stop lost something.
     """
     failures: list[Exception] = []
     with _bound(settings) as listening:
@@ -41,8 +42,12 @@ def run(settings: Settings) -> None:
             server_header=False,
         )
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
-        with contextlib.suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listening])
+        server = uvicorn.Server(config)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # From here on, so that an early one counts too. uvicorn puts this handler back at its end and raises the
+            # signal anew: with the system's own handler, nothing after that would run.
+            signal.signal(number, server.handle_exit)
+        server.run(sockets=[listening])
     if failures:
         raise failures[0]
 
@@ -54,9 +59,11 @@ def _bound(settings: Settings) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((settings.host, settings.port))
         listening.listen(_BACKLOG)
-    except BaseException:
+    except OSError as error:
         listening.close()
-        raise
+        where = f"{settings.host}:{settings.port}"
+        hint = "; is it running already? Choose another --port" if error.errno == errno.EADDRINUSE else ""
+        raise ConfigError(f"cannot bind {where}: {error.strerror or error}{hint}") from None
     return listening
 
 

@@ -18,6 +18,15 @@ def parse(version: str) -> Any:
     return Version(version)
 
 
+def order(version: str) -> tuple[Any, str]:
+    """Sorts versions, older ones first; those that differ only in what does not count for precedence, by their text.
+
+    >>> sorted(["1.10.0", "1.9.0+b", "1.9.0", "1.9.0+a", "1.9.0-rc.1"], key=order)
+    ['1.9.0-rc.1', '1.9.0', '1.9.0+a', '1.9.0+b', '1.10.0']
+    """
+    return (parse(version).precedence_key, version)
+
+
 @lru_cache(maxsize=4096)
 def admits(wanted: str, version: str) -> bool:
     """Whether the range `wanted` admits `version`.

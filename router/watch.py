@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 
 from watchfiles import awatch
@@ -16,6 +16,9 @@ from router.readiness import Readiness
 from router.registry import Registry
 
 log = logging.getLogger(__name__)
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+"""Of the files that `read_card_files` takes from a folder."""
 
 
 async def watch_cards(paths: Sequence[Path], registry: Registry, readiness: Readiness) -> None:
@@ -39,19 +42,29 @@ async def watch_policy(path: Path, registry: Registry, readiness: Readiness) -> 
     await _watch("policy", [path], reload, readiness)
 
 
+def concerns(path: Path, files: Collection[Path], folders: Collection[Path]) -> bool:
+    """Whether a change at `path` may change one of `files`, or which cards lie in `folders`; all are absolute."""
+    # Mounted configuration changes by a link named "..data" that points elsewhere.
+    if path in files or path.name == "..data":
+        return True
+    # The store may lie in the folder, and taking cards in writes to it. What is no file may have been a folder.
+    may_hold_cards = path.suffix.lower() in _SUFFIXES or not path.is_file()
+    return may_hold_cards and any(folder in path.parents for folder in folders)
+
+
 async def _watch(part: str, paths: Sequence[Path], reload: Callable[[], Awaitable[None]], readiness: Readiness) -> None:
     # Editors replace files, which ends a watch on the file itself: watch the folder it lies in.
-    files = {path.absolute() for path in paths if not path.is_dir()}
+    named = [path for path in paths if not path.is_dir()]
+    files = {path.absolute() for path in named} | {path.resolve() for path in named}
     folders = {path.absolute() for path in paths if path.is_dir()}
     watched = folders | {path.parent for path in files}
 
-    def concerns(_change: object, name: str) -> bool:
-        path = Path(name)
-        # Mounted configuration changes by a link named "..data" that points elsewhere.
-        return path in files or path.name == "..data" or any(folder in path.parents for folder in folders)
+    def is_of_interest(_change: object, name: str) -> bool:
+        return concerns(Path(name), files, folders)
 
-    await readiness.ready.wait()
-    async for _ in awatch(*watched, watch_filter=concerns, recursive=bool(folders)):
+    async for _ in awatch(*watched, watch_filter=is_of_interest, recursive=bool(folders)):
+        # What changes while the first cards are being embedded counts too.
+        await readiness.ready.wait()
         try:
             await reload()
         except RouterError as error:

@@ -104,25 +104,25 @@ class Desk:
     records: MemoryRecords
     clock: FakeClock
 
-    async def route(
+    async def sent(
         self, request: RouteRequest, grants: Grants = OPEN, *, explain: bool = False, deadline_ms: float | None = None
-    ) -> RouteDecision:
-        """The decision; its rows are in `records` afterwards."""
-        decision, _ = await self.service.route(request, grants, explain=explain, deadline_ms=deadline_ms)
-        await self.journal.flush(1000)
-        return decision
+    ) -> tuple[RouteDecision, bytes]:
+        """The decision and its JSON; its rows are in `records` afterwards, also where an error came instead."""
+        try:
+            return await self.service.route(request, grants, explain=explain, deadline_ms=deadline_ms)
+        finally:
+            await self.journal.flush(1000)
 
-    async def answer(self, request: RouteRequest, grants: Grants = OPEN, *, explain: bool = False) -> dict[str, Any]:
-        """The same as the JSON that a caller gets, numbers exact."""
-        _, body = await self.service.route(request, grants, explain=explain)
-        await self.journal.flush(1000)
-        return exact(body)
+    async def route(self, request: RouteRequest, grants: Grants = OPEN, **how: Any) -> RouteDecision:
+        """The decision alone."""
+        decision, _ = await self.sent(request, grants, **how)
+        return decision
 
 
 def counted_ids(seed: int = 7) -> Ids:
     """Ids 1, 2, 3, … and always the same seed."""
     numbers = count(1)
-    return Ids(new=lambda: f"{next(numbers):032x}", seed=lambda: seed)
+    return Ids(new=lambda: f"{next(numbers):016x}" * 2, seed=lambda: seed)
 
 
 def service_of(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from router.cli.output import fail
+from router.cli.settings import settings_of
 
 if TYPE_CHECKING:
     from models.settings import Settings
@@ -26,23 +27,7 @@ def serve(
     store: Annotated[str | None, typer.Option(help="Store URL. [default: sqlite:///agency-router.db]")] = None,
 ) -> None:
     """Run the service until it is told to stop."""
-    from pydantic import ValidationError
-
-    given: dict[str, Any] = {
-        "cards": tuple(cards) if cards else None,
-        "policy": policy,
-        "host": host,
-        "port": port,
-        "store": store,
-    }
-    from models.settings import Settings
-
-    try:
-        settings = Settings(**{name: value for name, value in given.items() if value is not None})
-    except ValidationError as error:
-        wrong = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
-        fail("settings: " + "; ".join(wrong), 2)
-    _run(settings)
+    _run(settings_of(cards=tuple(cards) if cards else None, policy=policy, host=host, port=port, store=store))
 
 
 def _run(settings: Settings) -> None:
@@ -57,5 +42,3 @@ def _run(settings: Settings) -> None:
         run(settings)
     except RouterError as error:
         fail(str(error))
-    except OSError as error:
-        fail(f"cannot bind {settings.host}:{settings.port}: {error.strerror or error}")

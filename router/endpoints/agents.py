@@ -11,7 +11,7 @@ from models.card import AgentCard
 from models.contract import AgentId, Contract, Namespace, SemanticVersion
 from models.errors import CardError, FieldProblem, InvalidRequestError, NotFoundError
 from models.key import ADMIN, READ
-from router.endpoints.body import checked, parsed, query, read_json
+from router.endpoints.body import checked, parsed, plain, query, read_json
 from router.endpoints.call import Call, Context, Parameter
 from router.schemas import check_schema
 from router.snapshot import Entry, Snapshot
@@ -81,7 +81,7 @@ async def put_agent(context: Context) -> Response:
     """Register a card, or replace the one of the same namespace, agent and version; durable once answered."""
     context.grants.require(ADMIN)
     agent_id, namespace = _named(context)
-    value = await read_json(context.request, context.parts["settings"].max_body_bytes)
+    value = plain(await read_json(context.request, context.parts["settings"].max_body_bytes))
     if isinstance(value, dict):
         named = "namespace" in context.request.query_params
         value = {"agent_id": agent_id, **({"namespace": namespace} if named else {}), **value}

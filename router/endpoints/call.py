@@ -50,7 +50,9 @@ class Call:
 
     Attributes:
         answers: status → what comes back (a model, a JSON Schema, or None for something that is not JSON).
+        headers: name → OpenAPI header object, of those answers that are no problems.
         problems: the statuses with which it may refuse, beside those that every call shares.
+        route: the path for Starlette where a parameter may hold slashes; None means as in `path`.
         is_open: needs no key.
         needs_cards: answers only once the first cards are in force.
         media_type: of the answer.
@@ -64,7 +66,9 @@ class Call:
     answers: Mapping[int, Schema | None]
     body: Schema | None = None
     parameters: tuple[Parameter, ...] = ()
+    headers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     problems: tuple[int, ...] = ()
+    route: str | None = None
     is_open: bool = False
     needs_cards: bool = True
     media_type: str = "application/json"

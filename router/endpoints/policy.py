@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import orjson
 from starlette.responses import Response
 
-from models.errors import InvalidRequestError
 from models.key import ADMIN, READ
-from router.endpoints.body import read_json
+from router.endpoints.body import plain, read_json
 from router.endpoints.call import Call, Context
 from router.policy_file import parse_policy, policy_source
+from router.wire import dumps
 
 POLICY_ANSWER = {
     "type": "object",
@@ -33,9 +32,7 @@ async def get_policy(context: Context) -> Response:
 async def put_policy(context: Context) -> Response:
     """Validate a whole policy and put it in force; on any error the old one stays."""
     context.grants.require(ADMIN)
-    value = await read_json(context.request, context.parts["settings"].max_body_bytes)
-    if not isinstance(value, dict):
-        raise InvalidRequestError("a policy is a JSON object")
+    value = plain(await read_json(context.request, context.parts["settings"].max_body_bytes))
     await context.parts["registry"].set_policy(parse_policy(value))
     return _answer(context)
 
@@ -43,7 +40,7 @@ async def put_policy(context: Context) -> Response:
 def _answer(context: Context) -> Response:
     snapshot = context.parts["registry"].snapshot
     body = {"generation": snapshot.policy_generation, "policy": policy_source(snapshot.policy)}
-    return Response(orjson.dumps(body), media_type="application/json")
+    return Response(dumps(body), media_type="application/json")
 
 
 CALLS = (

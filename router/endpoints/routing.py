@@ -6,8 +6,10 @@ import asyncio
 from typing import Any, Literal
 
 import orjson
+from pydantic import TypeAdapter
 from starlette.responses import Response
 
+from models.contract import AgentId, Identifier
 from models.decision import RouteDecision
 from models.errors import FieldProblem, InvalidRequestError, RouterError
 from models.request import RouteRequest
@@ -18,6 +20,7 @@ from router.problems import problem_of
 DEADLINE_HEADER = "X-Deadline-Ms"
 _EPOCH_MS = r"^[0-9]{1,15}$"
 _AT_ONCE = 8
+_EXACT = frozenset({"constraints", "payload"})
 
 EXPLAIN = Parameter(
     "explain",
@@ -32,12 +35,33 @@ DEADLINE = Parameter(
     {"type": "string", "pattern": _EPOCH_MS},
 )
 
+HEADERS: dict[str, dict[str, Any]] = {
+    "X-Trace-Id": {
+        "description": "The trace, given or made.",
+        "required": True,
+        "schema": TypeAdapter(Identifier).json_schema(),
+    },
+    "X-Elapsed-Ms": {
+        "description": "How long the decision took, in milliseconds.",
+        "required": True,
+        "schema": {"type": "number", "minimum": 0},
+    },
+    "X-Parent-Agent": {
+        "description": "The agent in whose name was asked; absent if there is none.",
+        "schema": TypeAdapter(AgentId).json_schema(),
+    },
+    "X-Agent-Version-Skipped": {
+        "description": "Agents passed over because of their version, as `agent@version, …`; absent if there are none.",
+        "schema": {"type": "string"},
+    },
+}
+
 
 async def route(context: Context) -> Response:
     """Decide one request."""
     explain, deadline_ms = _how(context)
     value = await read_json(context.request, context.parts["settings"].max_body_bytes)
-    request = parsed(RouteRequest, value)
+    request = parsed(RouteRequest, value, exact=_EXACT)
     decision, body = await context.parts["service"].route(
         request, context.grants, explain=explain, deadline_ms=deadline_ms
     )
@@ -60,7 +84,7 @@ async def route_batch(context: Context) -> Response:
             # Given intents decide without a pause: let other requests in between.
             await asyncio.sleep(0)
             try:
-                request = parsed(RouteRequest, value)
+                request = parsed(RouteRequest, value, exact=_EXACT)
                 decision, body = await context.parts["service"].route(
                     request, context.grants, explain=explain, deadline_ms=deadline_ms
                 )
@@ -109,6 +133,7 @@ CALLS = (
         handler=route,
         body=RouteRequest,
         answers={200: RouteDecision},
+        headers=HEADERS,
         parameters=(EXPLAIN, DEADLINE),
         problems=(400, 403, 413, 422),
     ),

@@ -131,7 +131,7 @@ def test_what_just_meets_a_limit_stays(card_fields: dict[str, Any], wanted: dict
 
 
 def test_the_first_check_that_fails_is_the_stage() -> None:
-    bad = {"input_schema": "none", "cost_level": 5, "quality": 0.1, "timeout_ms": 90_000}
+    bad: dict[str, Any] = {"input_schema": "none", "cost_level": 5, "quality": 0.1, "timeout_ms": 90_000}
     fields: dict[str, Any] = {"payload": {"text": "x"}, "max_cost_level": 1, "min_quality": 0.5}
     order = [("exclude", Stage.EXCLUDED), ("payload", Stage.PAYLOAD)]
     order += [("max_cost_level", Stage.MAX_COST_LEVEL), ("min_quality", Stage.MIN_QUALITY), ("", Stage.DEADLINE)]

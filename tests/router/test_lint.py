@@ -263,11 +263,11 @@ def test_the_order_does_not_depend_on_the_order_of_the_cards() -> None:
     assert {each.intent for each in found if each.code == "schema_gap"} == {"anything_else"}
 
 
-def test_three_hundred_capabilities_take_less_than_ten_seconds() -> None:
+def test_three_hundred_capabilities_take_less_than_ten_seconds_of_processor_time() -> None:
     examples = [f"please handle case {n} of the customer with wish {n % 17}" for n in range(1500)]
     capabilities = [capability(f"intent_{n}", examples=examples[5 * n : 5 * n + 5]) for n in range(300)]
     cards = [card(f"a{n}", capabilities=capabilities[10 * n : 10 * n + 10]) for n in range(30)]
     embed = bundled().embed
-    started = time.perf_counter()
+    started = time.process_time()
     lint_cards(cards, embed, Policy())
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10

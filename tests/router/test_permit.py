@@ -8,7 +8,7 @@ from models.card import AgentCard
 from models.errors import ForbiddenError
 from models.key import ADMIN, READ, Key
 from models.policy import IntentPolicy, NamespacePolicy, Policy
-from models.request import Caller, RouteRequest
+from models.request import Caller
 from router.permit import OPEN, Grants, labelled, namespaces_of, permits, permitted, permitted_of
 from tests.builders import capability, card, policy_of, request, snapshot_of
 from tests.service_builders import key_grants
@@ -197,7 +197,7 @@ def test_labels_restrict_what_the_request_names(wanted: dict[str, str], found: l
         eraser("us", labels={"environment": "live", "tenant": "acme"}),
         eraser("plain"),
     ]
-    asked = RouteRequest(intent=ERASE, **wanted)
+    asked = request(intent=ERASE, **wanted)
     kept = labelled(snapshot_of(cards).entries, asked)
     assert [entry.card.agent_id for entry in kept] == found
 

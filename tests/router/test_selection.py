@@ -123,7 +123,7 @@ def test_the_token_budget_weighs_the_price_of_tokens() -> None:
     ]
     assert chosen(*cards) == "flat"
     assert chosen(*cards, request=RouteRequest(intent="echo", budget_tokens=100)) == "metered"
-    assert chosen(*cards, request=RouteRequest(intent="echo", budget_tokens=0)) == "flat"
+    assert chosen(*cards, request=RouteRequest(intent="echo", budget_tokens=0)) == "metered"
 
 
 def test_a_wish_outranks_utility() -> None:
@@ -180,6 +180,7 @@ def test_an_excluded_candidate_has_its_stage_and_no_figures() -> None:
 def test_the_figures_of_a_candidate_add_up() -> None:
     first = explain(selected(STRONG, CHEAP), (), 1)[0]
     assert first.features is not None
+    assert first.merit is not None
     assert first.merit == pytest.approx(first.features.similarity * first.features.quality)
     assert first.contributions is not None
     assert first.utility == pytest.approx(first.merit + first.contributions.cost)

@@ -39,7 +39,7 @@ def changes_only(answer: WhyNot, feature: str, start: float, end: float) -> bool
     return change.feature == feature and change.from_ == pytest.approx(start) and outward
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(contenders(min_size=2), blends(), st.floats(0, 1, exclude_max=True))
 def test_the_change_makes_it_the_best_and_half_of_it_does_not(
     given_order: list[Contender], blend: Blend, draw: float
@@ -61,7 +61,7 @@ def test_the_change_makes_it_the_best_and_half_of_it_does_not(
         assert all(0 <= change.from_ < change.to <= 1 for change in answer.changes)
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(contenders(min_size=2), blends())
 def test_no_feature_wins_with_a_smaller_change_and_a_joint_one_means_that_none_wins_alone(
     given_order: list[Contender], blend: Blend
