@@ -14,7 +14,6 @@ from benchmarks.serving import CachedEmbedder, router_in_process
 from intent.embedder import bundled
 from intent.normalize import gist, normalize
 from models.request import RouteRequest
-from router.assemble import texts_of
 from router.permit import Grants
 from router.running import Parts
 
@@ -39,12 +38,14 @@ async def decisions_in_process(
         given = [RouteRequest(intent=name) for name in cycled(names, n_calls)]
         report.add_latency("given intents", await _latencies(parts, given, n_repeats), *WITHOUT_ENCODER)
         with_encoder = await _latencies(parts, utterances, n_repeats)
-        card_texts = texts_of(parts["registry"].snapshot.cards)
     encoder = await asyncio.to_thread(bundled)
     asked = [form for text in dict.fromkeys(sentences) for form in {normalize(text), gist(normalize(text))}]
-    cached = await asyncio.to_thread(CachedEmbedder.of, encoder, [*asked, *card_texts])
+    cached = await asyncio.to_thread(CachedEmbedder, encoder, asked)
     async with router_in_process(cards, cached) as parts:
+        n_before = cached.n_encoded
         without = await _latencies(parts, utterances, n_repeats)
+        if cached.n_encoded > n_before:
+            raise ValueError(f"{cached.n_encoded - n_before} texts were encoded where 0 should have been")
     report.add_latency(
         "sentences, the encoder replaced by a table of its vectors",
         without,

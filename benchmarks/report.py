@@ -109,7 +109,7 @@ class Report:
     def add(self, name: str, value: float, unit: str, goal: Goal | None = None, note: str = "") -> None:
         """A figure; `unit` `%` takes shares 0..1."""
         self._keep(name, {"value": value, "unit": unit}, [(value, goal)])
-        self.say(f"  {name:<58} {_shown(value, unit):>16}{_judged([(value, goal)])}{_noted(note)}")
+        self.say(f"  {name:<62} {_shown(value, unit):>16}{_judged([(value, goal)])}{_noted(note)}")
 
     def add_latency(
         self, name: str, found: Quantiles, p50: Goal | None = None, p99: Goal | None = None, note: str = ""
@@ -120,7 +120,7 @@ class Report:
         self._keep(name, {**values, "unit": "ms", "n": found.n, "n_repeats": found.n_repeats}, judged)
         shown = f"p50 {found.p50:7.3f}  p95 {found.p95:7.3f}  p99 {found.p99:7.3f} ms"
         best = f"  (best p50 {found.best_p50:.3f}, p99 {found.best_p99:.3f})" if found.n_repeats > 1 else ""
-        self.say(f"  {name:<58} {shown}{best}{_judged(judged)}{_noted(note)}")
+        self.say(f"  {name:<62} {shown}{best}{_judged(judged)}{_noted(note)}")
 
     def close(self, **more: Any) -> None:
         """Say how many goals are met; with `as_json`, print everything."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -17,37 +17,34 @@ _READY_S = 300
 
 
 class CachedEmbedder:
-    """An encoder that only looks vectors up: what is left of a decision when the encoder costs nothing.
+    """An encoder that looks known texts up: what is left of a decision when the encoder costs nothing.
 
-    Args:
-        encoder_id: of the encoder that made the vectors.
-        dim: values in a vector.
-        vectors: text → vector, for every text that will be asked for.
+    Attributes:
+        n_encoded: texts that had to be encoded, because they were not in the table.
     """
 
-    def __init__(self, encoder_id: str, dim: int, vectors: Mapping[str, Embedded]) -> None:
-        self._encoder_id = encoder_id
-        self._dim = dim
-        self._vectors = vectors
-
-    @classmethod
-    def of(cls, encoder: Embedder, texts: Sequence[str]) -> CachedEmbedder:
-        """With the vectors that `encoder` gives these texts."""
-        return cls(encoder.encoder_id, encoder.dim, {text: encoder.embed(text) for text in texts})
+    def __init__(self, encoder: Embedder, texts: Iterable[str]) -> None:
+        self._encoder = encoder
+        self._vectors = {text: encoder.embed(text) for text in dict.fromkeys(texts)}
+        self.n_encoded = 0
 
     @property
     def encoder_id(self) -> str:
         """That of the encoder that made the vectors."""
-        return self._encoder_id
+        return self._encoder.encoder_id
 
     @property
     def dim(self) -> int:
         """Values in a vector."""
-        return self._dim
+        return self._encoder.dim
 
     def embed(self, text: str) -> Embedded:
         """Look one text up."""
-        return self._vectors[text]
+        found = self._vectors.get(text)
+        if found is None:
+            self.n_encoded += 1
+            found = self._vectors[text] = self._encoder.embed(text)
+        return found
 
 
 @asynccontextmanager

@@ -41,7 +41,9 @@ class State(TypedDict):
 
 async def openapi_document(context: Context) -> Response:
     """This API as OpenAPI 3.1."""
-    document = openapi.document(CALLS, keys_enforced=keys_enforced(context.parts))
+    document = openapi.document(
+        CALLS, keys_enforced=keys_enforced(context.parts), max_batch=context.parts["settings"].max_batch
+    )
     return Response(orjson.dumps(document), media_type="application/json")
 
 
@@ -87,6 +89,8 @@ def create_app(
     async def lifespan(_app: Starlette) -> AsyncIterator[State]:
         async with running(settings, embedder=embedder, clock=clock, ids=ids, on_ready=on_ready) as parts:
             metrics.observe(parts)
+            if not keys_enforced(parts):
+                log.warning("keys are off until the first one is made (agency-router keys create): loopback only")
             yield State(parts=parts, metrics=metrics)
 
     return Starlette(

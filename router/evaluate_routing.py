@@ -16,10 +16,11 @@ from models.contract import Contract
 from models.errors import ConfigError, FieldProblem, RequestError
 from models.request import RouteRequest
 from router.field_problems import problems_of
+from router.numbers import EXACT, plain
 from router.permit import Grants
 from router.problem_statuses import status_of
 from router.service import RouteService
-from router.wire import loads
+from router.wire import dumps, loads
 
 _MAX_MISSES = 50
 
@@ -79,7 +80,8 @@ def read_requests(path: Path) -> list[LabelledRequest]:
         ConfigError: it cannot be read, or lines are wrong; each with its number.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # not splitlines: it splits at characters that may stand in JSON text
+        lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     requests: list[LabelledRequest] = []
@@ -111,10 +113,12 @@ async def evaluate_routing(service: RouteService, requests: Iterable[LabelledReq
         if answer.get("target"):
             score.cost_levels.append(answer["target"]["cost_level"])
         if "elapsed_ms" in answer:
-            score.latencies_ms.append(answer["elapsed_ms"])
+            score.latencies_ms.append(float(answer["elapsed_ms"]))
         if verdict != "right" and len(score.misses) < _MAX_MISSES:
             got = {path: at(answer, path) for path in labelled.expect}
-            score.misses.append({"name": labelled.name, "verdict": verdict, "expected": labelled.expect, "got": got})
+            miss = {"name": labelled.name, "verdict": verdict, "expected": labelled.expect, "got": got}
+            # through JSON: long decimals came as Decimal
+            score.misses.append(json.loads(dumps(miss)))
     return score
 
 
@@ -133,6 +137,8 @@ def verdict_of(expect: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
     if wanted_action == "invoke":
         if action == "deny":
             return "wrongly_denied"
+        if action is None:
+            return "wrong"
         if action != "invoke":
             return "abstained"
         wanted_agent = expect.get("target.agent_id")
@@ -164,11 +170,11 @@ def _fits(wanted: Any, got: Any) -> bool:
 
 async def _answer(service: RouteService, labelled: LabelledRequest) -> dict[str, Any]:
     try:
-        request = RouteRequest.model_validate(labelled.request)
+        request = RouteRequest.model_validate(plain(labelled.request, EXACT))
         _, body = await service.route(request, Grants("evaluation", frozenset(labelled.permissions)))
     except ValidationError:
         return {"status": 422}
     except RequestError as error:
         return {"status": status_of(error)}
-    answer: dict[str, Any] = json.loads(body)
+    answer: dict[str, Any] = loads(body)
     return {"status": 200, **answer}

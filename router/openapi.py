@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from models.card import AgentCard, Capability
-from models.decision import RouteDecision
+from models.decision import Answer, RouteDecision
 from models.policy import Policy
 from models.request import RouteRequest
 from router.endpoints.agents import AgentList, AgentView, DeletedAgents
@@ -63,12 +63,13 @@ _PROBLEM_HEADERS: dict[int, dict[str, Any]] = {
 }
 
 
-def document(calls: Sequence[Call], *, keys_enforced: bool) -> dict[str, Any]:
+def document(calls: Sequence[Call], *, keys_enforced: bool, max_batch: int) -> dict[str, Any]:
     """The whole document.
 
     Args:
         calls: all calls.
         keys_enforced: whether a key is needed or merely taken.
+        max_batch: most requests in a batch.
     """
     paths: dict[str, dict[str, Any]] = {}
     for call in calls:
@@ -83,7 +84,7 @@ def document(calls: Sequence[Call], *, keys_enforced: bool) -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": _schemas(),
+            "schemas": {**_schemas(), "RouteBatch": _batch(max_batch)},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -93,6 +94,10 @@ def _schemas() -> dict[str, Any]:
     modes = [*((model, "validation") for model in _INPUTS), *((model, "serialization") for model in _OUTPUTS)]
     _, definitions = models_json_schema(modes, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
     schemas: dict[str, Any] = definitions["$defs"]
+    for answer in Answer.__subclasses__():
+        if answer.__name__ in schemas:
+            # Nothing is left out of an answer: what is absent is null.
+            schemas[answer.__name__]["required"] = list(schemas[answer.__name__]["properties"])
     schemas["CapabilityBody"] = _capability_body(schemas)
     schemas["AgentCardBody"] = _card_body(schemas)
     schemas["Rule"]["properties"]["pattern"]["format"] = "regex"
@@ -122,6 +127,15 @@ def _capability_body(schemas: Mapping[str, Any]) -> dict[str, Any]:
             for kind in form["anyOf"]
         ]
     return capability
+
+
+def _batch(max_batch: int) -> dict[str, Any]:
+    """A list of requests; a wrong one does not make the list wrong."""
+    return {
+        "type": "array",
+        "maxItems": max_batch,
+        "items": {"anyOf": [{"$ref": "#/components/schemas/RouteRequest"}, {}]},
+    }
 
 
 def _adjust(schema: Any) -> None:

@@ -89,9 +89,7 @@ async def running(
         cards = await asyncio.to_thread(_cards, settings)
         policy = await asyncio.to_thread(read_policy, settings.policy) if settings.policy else None
         store = await stack.enter_async_context(open_store(settings.store, clock=clock))
-        pool = stack.enter_context(
-            EmbedPool(encoder, n_threads=settings.embed_threads, max_waiting=settings.max_embed_queue)
-        )
+        pool = stack.enter_context(_pool(settings, encoder))
         keys = KeyRing(refresh_ms=settings.keys_refresh_ms, clock=clock)
         await keys.refresh(store.keys)
         journal = _journal(settings, store, clock)
@@ -171,6 +169,10 @@ def _cards(settings: Settings) -> tuple[AgentCard, ...] | None:
     for warning in found.warnings:
         log.warning("%s", warning)
     return found.cards
+
+
+def _pool(settings: Settings, encoder: Embedder) -> EmbedPool:
+    return EmbedPool(encoder, n_threads=settings.embed_threads, max_waiting=settings.max_embed_queue)
 
 
 def _journal(settings: Settings, store: Store, clock: Clock) -> Journal:

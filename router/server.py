@@ -14,7 +14,6 @@ from intent.embedder import cpu_features, int8_accelerated
 from models.errors import ConfigError
 from models.settings import Settings
 from router.app import calm_collector, create_app
-from router.running import LOOPBACK
 
 log = logging.getLogger(__name__)
 
@@ -71,8 +70,6 @@ def _announce(settings: Settings, listening: socket.socket) -> None:
     port = listening.getsockname()[1]
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     log.info("listening on http://%s:%d, documentation at /docs", host, port)
-    if settings.host in LOOPBACK:
-        log.warning("keys are off until the first one is made (agency-router keys create): loopback only")
     if int8_accelerated(cpu_features()) is False:
         log.warning("this processor has no int8 dot products (VNNI): the encoder will be several times slower")
 

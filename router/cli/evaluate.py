@@ -45,9 +45,13 @@ def routing(
 
 
 async def _evaluate(requests: Path, cards: list[Path] | None, policy: Path | None) -> dict[str, Any]:
+    from rich.console import Console
+    from rich.progress import track
+
     from router.evaluate_routing import evaluate_routing, read_requests
 
     labelled = await asyncio.to_thread(read_requests, requests)
     async with scratch(cards, policy) as parts:
-        score = await evaluate_routing(parts["service"], labelled)
+        bar = track(labelled, "routing", console=Console(stderr=True), transient=True)
+        score = await evaluate_routing(parts["service"], bar)
     return score.summary()

@@ -11,8 +11,9 @@ from models.card import AgentCard
 from models.contract import AgentId, Contract, Namespace, SemanticVersion
 from models.errors import CardError, FieldProblem, InvalidRequestError, NotFoundError
 from models.key import ADMIN, READ
-from router.endpoints.body import checked, parsed, plain, query, read_json
+from router.endpoints.body import checked, parsed, query, read_json
 from router.endpoints.call import Call, Context, Parameter
+from router.numbers import plain
 from router.schemas import check_schema
 from router.snapshot import Entry, Snapshot
 

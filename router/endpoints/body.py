@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from decimal import Decimal
-from math import isfinite
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.requests import Request
 
 from models.errors import BodyTooLargeError, FieldProblem, InvalidRequestError
-from router.field_problems import path_text, problems_of
-from router.model_walk import FieldPath
+from router.field_problems import problems_of
+from router.numbers import plain
 from router.wire import loads
 
 T = TypeVar("T", bound=BaseModel)
@@ -61,29 +59,6 @@ def parsed(model: type[T], value: Any, *, exact: Collection[str] = ()) -> T:
         raise InvalidRequestError(str(what), problems) from None
 
 
-def plain(value: Any, exact: Collection[str] = ()) -> Any:
-    """The value with its numbers as contracts take them: 2.0 is the integer 2, a long decimal its nearest float.
-
-    Args:
-        value: what `read_json` gave.
-        exact: fields of the outermost object that stay as they are.
-
-    Raises:
-        InvalidRequestError: a number is beyond what a float can hold.
-
-    >>> plain({"limit": 2.0, "payload": {"amount": 2.0}}, {"payload"})
-    {'limit': 2, 'payload': {'amount': 2.0}}
-    """
-    problems: list[FieldProblem] = []
-    if isinstance(value, dict):
-        value = {name: each if name in exact else _plain(each, (name,), problems) for name, each in value.items()}
-    else:
-        value = _plain(value, (), problems)
-    if problems:
-        raise InvalidRequestError(str(problems[0]), problems)
-    return value
-
-
 def query(request: Request, name: str, kind: Any, default: Any = None) -> Any:
     """A query parameter, checked against a type; InvalidRequestError where it does not fit or stands twice."""
     values = request.query_params.getlist(name)
@@ -100,20 +75,6 @@ def checked(name: str, text: str, kind: Any) -> Any:
         return TypeAdapter(kind).validate_python(text)
     except ValidationError as error:
         raise _wrong(name, error.errors()[0]["msg"]) from None
-
-
-def _plain(value: Any, path: FieldPath, problems: list[FieldProblem]) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(each, (*path, name), problems) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each, (*path, place), problems) for place, each in enumerate(value)]
-    number = float(value) if isinstance(value, Decimal) else value
-    if not isinstance(number, float):
-        return value
-    if not isfinite(number):
-        problems.append(FieldProblem(path_text(path), "the number is too large"))
-        return value
-    return int(number) if number.is_integer() else number
 
 
 def _wrong(name: str, message: str) -> InvalidRequestError:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from models.key import ADMIN, READ
-from router.endpoints.body import plain, read_json
+from router.endpoints.body import read_json
 from router.endpoints.call import Call, Context
+from router.numbers import plain
 from router.policy_file import parse_policy, policy_source
 from router.wire import dumps
 

@@ -15,12 +15,12 @@ from models.errors import FieldProblem, InvalidRequestError, RouterError
 from models.request import RouteRequest
 from router.endpoints.body import parsed, query, read_json
 from router.endpoints.call import Call, Context, Parameter
+from router.numbers import EXACT
 from router.problems import problem_of
 
 DEADLINE_HEADER = "X-Deadline-Ms"
 _EPOCH_MS = r"^[0-9]{1,15}$"
 _AT_ONCE = 8
-_EXACT = frozenset({"constraints", "payload"})
 
 EXPLAIN = Parameter(
     "explain",
@@ -61,7 +61,7 @@ async def route(context: Context) -> Response:
     """Decide one request."""
     explain, deadline_ms = _how(context)
     value = await read_json(context.request, context.parts["settings"].max_body_bytes)
-    request = parsed(RouteRequest, value, exact=_EXACT)
+    request = parsed(RouteRequest, value, exact=EXACT)
     decision, body = await context.parts["service"].route(
         request, context.grants, explain=explain, deadline_ms=deadline_ms
     )
@@ -84,7 +84,7 @@ async def route_batch(context: Context) -> Response:
             # Given intents decide without a pause: let other requests in between.
             await asyncio.sleep(0)
             try:
-                request = parsed(RouteRequest, value, exact=_EXACT)
+                request = parsed(RouteRequest, value, exact=EXACT)
                 decision, body = await context.parts["service"].route(
                     request, context.grants, explain=explain, deadline_ms=deadline_ms
                 )
@@ -143,11 +143,7 @@ CALLS = (
         path="/route/batch",
         summary="The same for up to 256 requests; answers in the same order, problems in place",
         handler=route_batch,
-        body={
-            "type": "array",
-            "maxItems": 256,
-            "items": {"anyOf": [{"$ref": "#/components/schemas/RouteRequest"}, {}]},
-        },
+        body={"$ref": "#/components/schemas/RouteBatch"},
         answers={
             200: {
                 "type": "array",

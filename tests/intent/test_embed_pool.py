@@ -130,12 +130,16 @@ async def test_an_error_of_the_encoder_reaches_the_caller() -> None:
         assert pool.n_waiting == 0
 
 
-async def test_leaving_drops_what_has_not_begun() -> None:
+async def test_leaving_drops_what_has_not_begun_and_waits_for_what_has() -> None:
     with WaitingEmbedder() as embedder:
-        with EmbedPool(embedder, n_threads=1) as pool:
-            tasks = [asyncio.create_task(pool.embed(f"text {number}", wait_ms=MINUTE)) for number in range(3)]
-            await asyncio.to_thread(embedder.begun.acquire)
-            threading.Timer(0.05, embedder.may_end.set).start()
-        answers = await asyncio.gather(*tasks, return_exceptions=True)
-    assert answers[0] == DummyEmbedder().embed("text 0")
-    assert [type(answer) for answer in answers[1:]] == [asyncio.CancelledError, asyncio.CancelledError]
+        pool = EmbedPool(embedder, n_threads=1)
+        first, *others = (asyncio.create_task(pool.embed(f"text {number}", wait_ms=MINUTE)) for number in range(3))
+        await asyncio.to_thread(embedder.begun.acquire)
+        # in a thread, since it blocks
+        leaving = asyncio.create_task(asyncio.to_thread(pool.__exit__, None, None, None))
+        dropped = await asyncio.gather(*others, return_exceptions=True)
+        assert [type(answer) for answer in dropped] == [asyncio.CancelledError, asyncio.CancelledError]
+        assert not leaving.done()
+        embedder.may_end.set()
+        assert await first == DummyEmbedder().embed("text 0")
+        await leaving

@@ -149,11 +149,11 @@ def test_the_script_tells_the_language_or_nothing_does(text: str, language: str)
 )
 def test_the_longest_utterance_of_any_kind_takes_a_moment(unit: str) -> None:
     utterance = unit * (MAX_UTTERANCE_CHARS // len(unit))
-    start = time.perf_counter()
+    start = time.process_time()
     text = normalize(utterance)
     match_key(text), gist(text), has_words(text), script_language(text)
     # quadratic work would take a minute
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
     assert len(text) <= MAX_UTTERANCE_CHARS
 
 

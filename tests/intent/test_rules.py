@@ -50,6 +50,6 @@ def test_what_is_no_pattern_is_refused_with_a_reason(pattern: str) -> None:
 
 def test_a_pattern_that_explodes_elsewhere_matches_in_linear_time() -> None:
     one = rules(("(a+)+$", "best"))
-    start = time.perf_counter()
+    start = time.process_time()
     assert one.preference("a" * 100_000 + "!", "default") is None
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

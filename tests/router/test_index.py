@@ -4,7 +4,7 @@ import doctest
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from router import index as module
@@ -69,6 +69,7 @@ def test_asking_for_more_owners_only_appends(seed: int, n_rows: int, few: int, m
 
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(seed=SEEDS, n_weaker=st.integers(1, 1500), cosine=st.floats(-0.9, 0.9999))
+@example(seed=0, n_weaker=1500, cosine=0.9999)
 def test_an_identical_text_beats_any_number_of_weaker_ones(seed: int, n_weaker: int, cosine: float) -> None:
     rng = np.random.default_rng(seed)
     weaker = [at_cosine(QUERY, cosine, rng) for _ in range(n_weaker)]
