@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 
+import uvloop
+
 from benchmarks.data_sets import example_utterances, examples_by_intent, one_namespace, read_rows
 from benchmarks.in_process import decisions_in_process
 from benchmarks.index_search import search_by_size
@@ -101,7 +103,8 @@ def run(report: Report, options: argparse.Namespace) -> None:
         folder = Path(made)
         sets = sets_of(options.data, folder)
         clinc = sets[-1]
-        ours = asyncio.run(in_process(report, sets, options.calls, options.repeats))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # the server's event loop
+            ours = runner.run(in_process(report, sets, options.calls, options.repeats))
         if options.semantic_router is not None:
             against_semantic_router(
                 report, options.semantic_router, clinc.cards[0], clinc.sentences, ours, options.repeats

@@ -69,7 +69,10 @@ def one_namespace(cards: Path, out: Path) -> Path:
 def permissions_of(cards: Iterable[AgentCard]) -> frozenset[str]:
     """All permissions that any capability requires."""
     return frozenset(
-        permission for card in cards for capability in card.capabilities for permission in capability.required_permissions
+        permission
+        for card in cards
+        for capability in card.capabilities
+        for permission in capability.required_permissions
     )
 
 

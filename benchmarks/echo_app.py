@@ -1,6 +1,6 @@
 """What Starlette and pydantic cost alone: an app that validates a body and answers with as much text as a decision.
 
-`python -m benchmarks.echo_app PORT N_BYTES`: it listens on loopback with the server's own uvicorn options, on one process.
+`python -m benchmarks.echo_app PORT N_BYTES`: one process on loopback, with the server's own uvicorn options.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ N_POOLED = (8, 16, 32, 64, 10_000)
 MAX_LEADS = (0.1, 0.15, 0.2, 0.25, 0.3, inf)
 THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 AGREEMENT = 0.03
-"""The shipped numbers agree if no row's confidence differs by more than this from that of the fit, on the average."""
+"""The shipped numbers agree if their confidences differ from those of the fit by no more than this, on the average."""
 _NONE = -1
 
 
@@ -164,8 +164,8 @@ def report_pooling(report: Report, sets: Sequence[Set]) -> None:
     report.add("nearest text only: mean", float(np.mean(nearest)), "%")
 
 
-def report_calibration(report: Report, sets: Sequence[Set]) -> None:
-    """The fit, beside the numbers that are shipped."""
+def report_calibration(report: Report, sets: Sequence[Set]) -> Calibration:
+    """The fit, beside the numbers that are shipped; the fitted ones."""
     whole, weights = joined([read(rows) for rows in sets])
     report.section("intent.calibrate: log-loss of the fit for each max_lead, in nats")
     fits = {max_lead: fit(whole, weights, max_lead) for max_lead in MAX_LEADS}
@@ -182,29 +182,23 @@ def report_calibration(report: Report, sets: Sequence[Set]) -> None:
     apart = float((np.abs(ours - theirs) * weights).sum())
     verdict = "they agree" if apart <= AGREEMENT else "they do NOT agree: take the fitted numbers"
     report.add("mean difference of the two confidences", apart, "", None, f"{verdict}, bound {AGREEMENT}")
+    return fitted
 
 
-def report_operating_points(report: Report, sets: Sequence[Set]) -> None:
-    """What the shipped numbers do at each threshold."""
+def report_operating_points(report: Report, name: str, calibration: Calibration, sets: Sequence[Set]) -> None:
+    """What the numbers do at each threshold."""
     for rows in sets:
         found = read(rows)
-        sure = confidences(Calibration(), found)
-        report.section(
-            f"{rows.name}, shipped numbers: accepted in scope / right among those / accepted out of scope, "
-            f"{found.is_inside.sum()} and {(~found.is_inside).sum()} rows"
-        )
+        sure = confidences(calibration, found)
+        n_inside, n_outside = found.is_inside.sum(), (~found.is_inside).sum()
+        report.section(f"{rows.name}, {name} numbers: accepted of {n_inside} rows in scope ({n_outside} out of scope)")
         for threshold in THRESHOLDS:
             accepted = sure >= threshold
             inside = accepted & found.is_inside
             right = found.is_right[inside].mean() if inside.any() else 0.0
             outside = accepted[~found.is_inside].mean()
-            report.add(
-                f"confidence >= {threshold}",
-                float(inside.sum() / found.is_inside.sum()),
-                "%",
-                None,
-                f"right {100 * right:.2f} %, out of scope {100 * outside:.2f} %",
-            )
+            note = f"right among those {100 * right:.2f} %, accepted out of scope {100 * outside:.2f} %"
+            report.add(f"confidence >= {threshold}", float(inside.sum() / n_inside), "%", None, note)
 
 
 def rows_against(name: str, snapshot: Snapshot, encoder: Embedder, rows: Sequence[Row]) -> Set:
@@ -258,6 +252,7 @@ if __name__ == "__main__":
     made = Report("Fit of pooling and confidence on validation rows", options.json)
     of_both = asyncio.run(sets_of(options.data))
     report_pooling(made, of_both)
-    report_calibration(made, of_both)
-    report_operating_points(made, of_both)
+    newly = report_calibration(made, of_both)
+    report_operating_points(made, "shipped", Calibration(), of_both)
+    report_operating_points(made, "fitted", newly, of_both)
     made.close()

@@ -7,6 +7,7 @@ slow answer does not hold back, and thereby hide, the requests behind it. A clos
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 import selectors
@@ -149,7 +150,7 @@ class Load:
         self._n_answers = 0
         self._counts_from = 0.0
         self._ends_at = 0.0
-        self._last_at = 0.0
+        self._became_idle = asyncio.Event()
 
     async def run(self) -> Outcome:
         """Connect, send, collect."""
@@ -166,9 +167,9 @@ class Load:
             while self._idle:
                 self._send(self._idle.pop(), perf_counter())
             await asyncio.sleep(plan.warm_up_s + plan.seconds)
-        until = perf_counter() + _DRAIN_S
-        while len(self._idle) < len(connections) and perf_counter() < until:
-            await asyncio.sleep(0.01)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_S):
+                await self._all_idle()
         for connection in connections:
             connection.close()
         mean_bytes = self._n_bytes / max(1, self._n_answers)
@@ -177,12 +178,17 @@ class Load:
     async def _open_loop(self, instants: Sequence[float], begin: float) -> None:
         for instant in instants:
             at = begin + instant
-            while (left := at - perf_counter()) > 0:
+            if (left := at - perf_counter()) > 0:
                 await asyncio.sleep(left)
             if self._idle:
                 self._send(self._idle.pop(), at)
             else:
                 self._waiting.append(at)
+
+    async def _all_idle(self) -> None:
+        while len(self._idle) < self._plan.n_connections:
+            self._became_idle.clear()
+            await self._became_idle.wait()
 
     def _send(self, connection: Connection, counted_from: float) -> None:
         message = self._messages[self._n_sent % len(self._messages)]
@@ -205,6 +211,7 @@ class Load:
             self._send(connection, now)
         else:
             self._idle.append(connection)
+            self._became_idle.set()
 
 
 def arrivals(per_s: float, seconds: float, seed: int) -> list[float]:

@@ -3,34 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from functools import lru_cache
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from models.contract import Contract
+from models.answer import Answer
+from models.candidate import Candidate, Share
 from models.reading import IntentSourceName
-
-_set = object.__setattr__
-
-
-@lru_cache(maxsize=256)
-def _blank(model: type[BaseModel]) -> tuple[dict[str, Any], frozenset[str]]:
-    """(all fields in their order with their defaults, names of those that have none).
-
-    All instances share the defaults: they are frozen, and nobody changes the empty lists in them.
-    """
-    fields = model.model_fields
-    required = frozenset(name for name, field in fields.items() if field.is_required())
-    blank = {
-        name: None if name in required else field.get_default(call_default_factory=True)
-        for name, field in fields.items()
-    }
-    return blank, required
-
-
-Share = Annotated[float, Field(ge=0, le=1)]
-FeatureName = Literal["similarity", "quality", "health", "load", "cost", "latency"]
 
 
 class Action(StrEnum):
@@ -64,39 +41,6 @@ class Reason(StrEnum):
     DEGRADED = "degraded"
     QUEUED = "queued"
     POISON_REQUEST = "poison_request"
-
-
-class Stage(StrEnum):
-    """Where a candidate was taken out before ranking."""
-
-    VERSION = "version"
-    EXCLUDED = "excluded"
-    PAYLOAD = "payload"
-    MAX_COST_LEVEL = "max_cost_level"
-    MIN_QUALITY = "min_quality"
-    DEADLINE = "deadline"
-
-
-class Answer(Contract):
-    """Base of what only we construct."""
-
-    model_config = ConfigDict(extra="forbid", strict=False, frozen=True)
-
-    @classmethod
-    def of(cls, **values: Any) -> Self:
-        """An answer of values that are right by construction, unchecked: validation is for what comes in.
-
-        Does what `model_construct` does, without its walk over all fields: an answer is built on every request.
-        """
-        blank, required = _blank(cls)
-        if not required <= values.keys():
-            raise TypeError(f"{cls.__name__} needs {', '.join(sorted(required - values.keys()))} too")
-        made = cls.__new__(cls)
-        _set(made, "__dict__", {**blank, **values})
-        _set(made, "__pydantic_fields_set__", set(values))
-        _set(made, "__pydantic_extra__", None)
-        _set(made, "__pydantic_private__", None)
-        return made
 
 
 class IntentAlternative(Answer):
@@ -151,71 +95,6 @@ class Attempt(Answer):
     on: list[str] = []
     retry_safe: bool
     idempotency_key: str
-
-
-class Features(Answer):
-    """The features of a candidate, each 0..1, larger is better; `cost` is 1 - share of the dearest's cost."""
-
-    similarity: Share
-    quality: Share
-    health: Share
-    load: Share
-    cost: Share
-
-
-class Contributions(Answer):
-    """w * log feature for the merit's features; -lambda * share for cost, -nu * share for latency."""
-
-    similarity: float
-    quality: float
-    health: float
-    load: float
-    cost: float
-    latency: float
-
-
-class Change(Answer):
-    """A feature's value as it counts and as it would have to be, 0..1, larger is better.
-
-    `cost` is 1 - share of the dearest's cost, `latency` 1 - share of the slowest's (only where nu > 0). Their `to` is
-    measured on the dearest and the slowest as they stand, also where the change itself would bring those down.
-    """
-
-    model_config = ConfigDict(populate_by_name=True)
-
-    feature: FeatureName
-    from_: Annotated[float, Field(serialization_alias="from", validation_alias="from")]
-    to: float
-
-
-class WhyNot(Answer):
-    """The smallest change with which this candidate would have had the highest utility.
-
-    Attributes:
-        changes: one change where one suffices, else a joint one (every feature that weighs, by the same fraction of
-            the way to its best); empty if it had the highest utility already and lost the draw, or the tie.
-        text: the same in words.
-    """
-
-    changes: list[Change]
-    text: str
-
-
-class Candidate(Answer):
-    """An agent that was looked at; only permitted ones are ever listed."""
-
-    agent_id: str
-    namespace: str
-    version: str
-    intent: str
-    cost_level: int
-    features: Features | None = None
-    contributions: Contributions | None = None
-    merit: float | None = None
-    utility: float | None = None
-    propensity: Share | None = None
-    excluded: Stage | None = None
-    why_not: WhyNot | None = None
 
 
 class ClarifyOption(Answer):

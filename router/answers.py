@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from models.candidate import Candidate
 from models.card import FallbackForm, FallbackForms
 from models.decision import (
     Action,
     Attempt,
-    Candidate,
     Clarify,
     ClarifyOption,
     Envelope,
@@ -136,9 +136,7 @@ def _intent(case: Case, alternatives: Sequence[Alternative]) -> IntentReading | 
         name=reading.intent,
         confidence=reading.confidence,
         source=reading.source,
-        alternatives=[
-            IntentAlternative.of(name=other.intent, confidence=other.confidence) for other in alternatives
-        ],
+        alternatives=[IntentAlternative.of(name=other.intent, confidence=other.confidence) for other in alternatives],
     )
 
 

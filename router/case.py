@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from models.candidate import Stage
 from models.deadline import Deadline
-from models.decision import Stage
 from models.policy import NamespacePolicy
 from models.reading import Reading
 from models.request import RouteRequest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -34,24 +35,38 @@ class InFlightLimit:
         """Pass the request on, or refuse it."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
+        answer = _Counted(send, self._metrics)
         if scope["path"] in _UNCOUNTED:
-            return await self._app(scope, receive, self._counting(send))
+            return await self._app(scope, receive, answer)
         if self._metrics.in_flight >= self._max:
             refusal = OverloadedError(f"{self._max} requests are under way already", retry_after_ms=_RETRY_MS)
-            return await response_of(refusal)(scope, receive, self._counting(send))
+            return await response_of(refusal)(scope, receive, answer)
         self._metrics.in_flight += 1
         try:
-            await self._app(scope, receive, self._counting(send))
+            await self._app(scope, receive, answer)
+        except asyncio.CancelledError:
+            # The server stops, and its patience with this request is over.
+            if answer.started:
+                raise
+            refusal = NotReadyError("the service is being stopped", retry_after_ms=_RETRY_MS)
+            await response_of(refusal)(scope, receive, answer)
         finally:
             self._metrics.in_flight -= 1
 
-    def _counting(self, send: Send) -> Send:
-        async def counted(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                self._metrics.requests.labels(str(message["status"])).inc()
-            await send(message)
 
-        return counted
+class _Counted:
+    """A `send` that counts answers by their status."""
+
+    def __init__(self, send: Send, metrics: Metrics) -> None:
+        self.started = False
+        self._send = send
+        self._metrics = metrics
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            self._metrics.requests.labels(str(message["status"])).inc()
+        await self._send(message)
 
 
 def handled(call: Call) -> Callable[[Request], Awaitable[Response]]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from models.decision import SkippedVersion, Stage
+from models.candidate import Stage
+from models.decision import SkippedVersion
 from models.errors import InvalidPayloadError
 from models.request import RouteRequest
 from router.schemas import payload_problems

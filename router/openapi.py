@@ -10,8 +10,9 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from models.answer import Answer
 from models.card import AgentCard, Capability
-from models.decision import Answer, RouteDecision
+from models.decision import RouteDecision
 from models.policy import Policy
 from models.request import RouteRequest
 from router.endpoints.agents import AgentList, AgentView, DeletedAgents

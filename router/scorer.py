@@ -13,7 +13,8 @@ from functools import lru_cache
 from itertools import accumulate
 from math import log
 
-from models.decision import Contributions, Features, Reason
+from models.candidate import Contributions, Features
+from models.decision import Reason
 from models.policy import NamespacePolicy
 from models.request import Preference
 from router.versions import parse

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from models.decision import Candidate, Reason, Stage, WhyNot
+from models.candidate import Candidate, Stage, WhyNot
+from models.decision import Reason
 from models.policy import NamespacePolicy
 from models.request import Preference, RouteRequest
 from router.scorer import (

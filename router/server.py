@@ -46,7 +46,11 @@ def run(settings: Settings) -> None:
             # From here on, so that an early one counts too. uvicorn puts this handler back at its end and raises the
             # signal anew: with the system's own handler, nothing after that would run.
             signal.signal(number, server.handle_exit)
-        server.run(sockets=[listening])
+        try:
+            server.run(sockets=[listening])
+        except SystemExit:  # uvicorn's word for a start that failed
+            if not failures:
+                raise
     if failures:
         raise failures[0]
 

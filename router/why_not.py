@@ -8,7 +8,7 @@ from math import ceil, exp, log
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from models.decision import Change, FeatureName, WhyNot
+from models.candidate import Change, FeatureName, WhyNot
 from router.scorer import Blend, Choice, Contender, Scored, clamped, score
 
 _MERIT_FEATURES: tuple[FeatureName, ...] = ("similarity", "quality", "health", "load")

@@ -16,9 +16,10 @@ from intent.calibrate import Calibration
 from intent.dummy_embedder import DummyEmbedder
 from intent.embed_pool import EmbedPool
 from intent.intake import Intake
+from models.candidate import Candidate
 from models.card import AgentCard
 from models.deadline import Deadline
-from models.decision import Candidate, RouteDecision
+from models.decision import RouteDecision
 from models.events import DecisionRow, EventRow, GoalRow, Row
 from models.policy import Policy
 from models.ports import Embedded, Embedder

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from intent.calibrate import Calibration
 from intent.dummy_embedder import DummyEmbedder
-from models import card, decision, errors, policy, request
+from models import candidate, card, decision, errors, policy, request
 from models.events import EventType
 from models.key import ADMIN, READ
 from models.settings import Settings
@@ -44,8 +44,8 @@ DECISION_MODELS = (
     decision.EntityValue,
     decision.Target,
     decision.Attempt,
-    decision.Candidate,
-    decision.WhyNot,
+    candidate.Candidate,
+    candidate.WhyNot,
     decision.Clarify,
     decision.Fallback,
     decision.QueueTicket,
@@ -199,9 +199,9 @@ def test_a_decision_is_told_field_by_field(model: type[BaseModel]) -> None:
     [
         (decision.Envelope, "Envelope"),
         (decision.IntentAlternative, "IntentReading"),
-        (decision.Features, "Candidate"),
-        (decision.Contributions, "Candidate"),
-        (decision.Change, "WhyNot"),
+        (candidate.Features, "Candidate"),
+        (candidate.Contributions, "Candidate"),
+        (candidate.Change, "WhyNot"),
         (decision.ClarifyOption, "Clarify"),
     ],
 )
@@ -211,14 +211,14 @@ def test_a_small_part_of_a_decision_is_told_where_it_belongs(model: type[BaseMod
 
 @pytest.mark.parametrize(
     ("words", "section"),
-    [(decision.Action, "Actions"), (decision.Reason, "Reasons"), (decision.Stage, "Stages"), (EventType, "Events")],
+    [(decision.Action, "Actions"), (decision.Reason, "Reasons"), (candidate.Stage, "Stages"), (EventType, "Events")],
 )
 def test_every_word_of_an_answer_is_told(words: Any, section: str) -> None:
     assert {word.value for word in words} <= code(sections(page("requests.md"))[section])
 
 
 def test_stages_are_told_in_their_order() -> None:
-    assert named(sections(page("requests.md"))["Stages"]) == [stage.value for stage in decision.Stage]
+    assert named(sections(page("requests.md"))["Stages"]) == [stage.value for stage in candidate.Stage]
 
 
 def test_an_event_is_told_field_by_field() -> None:
@@ -228,7 +228,7 @@ def test_an_event_is_told_field_by_field() -> None:
 def test_every_feature_is_told() -> None:
     told = set(named(sections(page("selection.md"))["Features"]))
 
-    assert set(fields(decision.Features)) == told
+    assert set(fields(candidate.Features)) == told
 
 
 def test_the_numbers_of_reading_are_the_shipped_ones() -> None:

@@ -5,7 +5,8 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from models.decision import Action, Change, Generations, Reason, RouteDecision, Stage
+from models.candidate import Change, Stage
+from models.decision import Action, Generations, Reason, RouteDecision
 
 REASONS = """selected only_candidate preferred_cheaper shared explored sticky_session ambiguous goal_mismatch
 out_of_scope no_capable_agent not_permitted deadline at_capacity quota breaker_open degraded queued poison_request"""

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from models.candidate import Stage
 from models.card import AgentCard, FallbackForm, FallbackForms
-from models.decision import Action, Fallback, Reason, SkippedVersion, Stage
+from models.decision import Action, Fallback, Reason, SkippedVersion
 from models.policy import NamespacePolicy
 from models.reading import Alternative, Certainty, Reading
 from models.request import Caller, RouteRequest

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from models.decision import Stage
+from models.candidate import Stage
 from tests.builders import card, request, snapshot_of
 from tests.service_builders import case_of
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.candidate import Stage
 from models.card import AgentCard
-from models.decision import SkippedVersion, Stage
+from models.decision import SkippedVersion
 from models.errors import InvalidPayloadError
 from models.request import RouteRequest
 from router.eligibility import Eligible, check, serving

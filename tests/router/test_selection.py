@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from models.candidate import Stage
 from models.card import AgentCard, Price
-from models.decision import Reason, Stage
+from models.decision import Reason
 from models.policy import NamespacePolicy
 from models.request import Preference, RouteRequest
 from router.scorer import Blend

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from models.candidate import Stage
 from models.card import AgentCard
-from models.decision import Action, Reason, Stage
+from models.decision import Action, Reason
 from models.errors import InvalidPayloadError
 from models.policy import NamespacePolicy, Policy, Rule
 from tests.builders import capability, card, request

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from intent.dummy_embedder import DummyEmbedder
+from models.candidate import Stage
 from models.card import AgentCard, FallbackForm, FallbackForms
-from models.decision import Action, Reason, Stage
+from models.decision import Action, Reason
 from models.policy import Policy
 from models.ports import Embedded
 from tests.builders import START_MS, FakeClock, capability, card, policy_of, request

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.decision import Change, WhyNot
+from models.candidate import Change, WhyNot
 from router.scorer import Blend, Choice, Contender, Scored, choose, order, score
 from router.why_not import apply, why_not
 from tests.router.contenders import MERIT_FEATURES, blends, contender, contenders

@@ -30,7 +30,7 @@ class Keyed:
 
     def statuses(self, method: str, path: str, **fields: Any) -> list[int]:
         """What each gets: nobody, one, other, reader, admin."""
-        keys = ({}, self.one, self.other, self.reader, self.admin)
+        keys: tuple[Headers, ...] = ({}, self.one, self.other, self.reader, self.admin)
         return [self.client.request(method, path, headers=key, **fields).status_code for key in keys]
 
 
