@@ -98,3 +98,12 @@ def _bounded_marks(text: str) -> str:
         if n_marks <= _MAX_COMBINING:
             kept.append(character)
     return "".join(kept)
+
+
+def match_form(text: str) -> str:
+    """The form in which grams are compared; `text` is normalized already.
+
+    >>> match_form("Where IS it")
+    'where is it'
+    """
+    return text.casefold()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
@@ -16,8 +15,6 @@ from router.metrics import Metrics
 from router.permit import OPEN, Grants
 from router.problems import response_of
 from router.running import LOOPBACK, Parts
-
-log = logging.getLogger(__name__)
 
 _RETRY_MS = 1000
 _UNCOUNTED = frozenset({"/healthz", "/readyz", "/metrics"})

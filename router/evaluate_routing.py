@@ -133,18 +133,17 @@ def verdict_of(expect: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
     if all(_fits(wanted, at(answer, path)) for path, wanted in expect.items()):
         return "right"
     action = answer.get("action")
-    wanted_action = expect.get("action", "invoke" if "target.agent_id" in expect else None)
-    if wanted_action == "invoke":
-        if action == "deny":
-            return "wrongly_denied"
-        if action is None:
-            return "wrong"
-        if action != "invoke":
-            return "abstained"
-        wanted_agent = expect.get("target.agent_id")
-        right_agent = wanted_agent is None or _fits(wanted_agent, at(answer, "target.agent_id"))
-        return "wrong" if right_agent else "wrong_agent"
-    return "wrongly_allowed" if action == "invoke" else "wrong"
+    wanted = expect.get("action", "invoke" if "target.agent_id" in expect else None)
+    if not _fits(wanted, "invoke"):
+        is_refusal = wanted is not None or expect.get("status", 200) != 200
+        return "wrongly_allowed" if is_refusal and action == "invoke" else "wrong"
+    if action == "deny":
+        return "wrongly_denied"
+    if action not in (None, "invoke"):
+        return "abstained"
+    wanted_agent = expect.get("target.agent_id")
+    is_right_agent = wanted_agent is None or _fits(wanted_agent, at(answer, "target.agent_id"))
+    return "wrong" if action is None or is_right_agent else "wrong_agent"
 
 
 def at(answer: Any, path: str) -> Any:

@@ -8,7 +8,7 @@ import hmac
 import logging
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from models.errors import RouterError
 from models.key import Key
@@ -61,14 +61,23 @@ class KeyRing:
         refresh_ms: how often `run` reads the store; a revoked key is refused after that long at the latest.
         forced_ms: `authenticate_fresh` reads the store at most once in that time.
         clock: measures `forced_ms`; None takes the system's.
+        sleep: waits that many seconds; tests pass one that does not.
     """
 
-    def __init__(self, *, refresh_ms: int = 250, forced_ms: int = 100, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        refresh_ms: int = 250,
+        forced_ms: int = 100,
+        clock: Clock | None = None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
         self._refresh_ms = refresh_ms
         self._forced_ms = forced_ms
         self._clock = clock or SystemClock()
         self._keys: Mapping[str, Key] | None = None
-        self._forcing = asyncio.Lock()
+        self._sleep = sleep
+        self._coming: asyncio.Task[None] | None = None
         self._forced_at: float | None = None
         self._is_failing = False
 
@@ -106,16 +115,24 @@ class KeyRing:
     async def authenticate_fresh(self, token: str, store: KeyStore) -> Key | None:
         """Like `authenticate`, but reads the store before it refuses an id that it does not know.
 
-        So a key works as soon as it was made. Guessing ids costs the store one read in `forced_ms`, no more.
+        So a key works as soon as it was made. Guessing ids costs the store one read in `forced_ms`, no more: those
+        who come in between wait for the next one, which serves them all.
         """
         if self._may_be_new(token):
-            # requests that come with the same new key at once wait for one read
-            async with self._forcing:
-                now = self._clock.monotonic_ms()
-                if self._may_be_new(token) and (self._forced_at is None or now - self._forced_at >= self._forced_ms):
-                    self._forced_at = now
-                    await self._try_refresh(store)
+            if self._coming is None:
+                self._coming = asyncio.create_task(self._force(store))
+            await asyncio.shield(self._coming)
         return self.authenticate(token)
+
+    async def _force(self, store: KeyStore) -> None:
+        if self._forced_at is not None:
+            wait_ms = self._forced_at + self._forced_ms - self._clock.monotonic_ms()
+            if wait_ms > 0:
+                await self._sleep(wait_ms / 1000)
+        # Who comes from now on may hold a key made after this read began: the next read is theirs.
+        self._coming = None
+        self._forced_at = self._clock.monotonic_ms()
+        await self._try_refresh(store)
 
     def _may_be_new(self, token: str) -> bool:
         parsed = _TOKEN.fullmatch(token)

@@ -188,8 +188,9 @@ def _responses(call: Call) -> dict[str, Any]:
     for status, answer in call.answers.items():
         schema = {} if answer is None else {"schema": _reference(answer)}
         responses[str(status)] = {"description": call.summary, "content": {call.media_type: schema}}
-        if call.headers:
-            responses[str(status)]["headers"] = {name: dict(header) for name, header in call.headers.items()}
+        for name, more in (("headers", call.headers), ("links", call.links)):
+            if more:
+                responses[str(status)][name] = {each: dict(said) for each, said in more.items()}
     refusals = call.problems if call.is_open else (*call.problems, 401, 429, 503)
     for status in sorted({*refusals, 500}):
         if str(status) not in responses:

@@ -14,6 +14,7 @@ from router.numbers import plain
 from router.wire import loads
 
 T = TypeVar("T", bound=BaseModel)
+_MAX_LENGTH_DIGITS = 18
 
 
 async def read_json(request: Request, max_bytes: int) -> Any:
@@ -24,7 +25,7 @@ async def read_json(request: Request, max_bytes: int) -> Any:
         MalformedBodyError: it is no JSON that we take.
     """
     length = request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > max_bytes:
+    if length.isascii() and length.isdigit() and (len(length) > _MAX_LENGTH_DIGITS or int(length) > max_bytes):
         raise _too_large(max_bytes)
     chunks: list[bytes] = []
     n_bytes = 0

@@ -51,6 +51,7 @@ class Call:
     Attributes:
         answers: status → what comes back (a model, a JSON Schema, or None for something that is not JSON).
         headers: name → OpenAPI header object, of those answers that are no problems.
+        links: OpenAPI link objects by name, of the same answers: which calls take up what these tell.
         problems: the statuses with which it may refuse, beside those that every call shares.
         route: the path for Starlette where a parameter may hold slashes; None means as in `path`.
         is_open: needs no key.
@@ -67,6 +68,7 @@ class Call:
     body: Schema | None = None
     parameters: tuple[Parameter, ...] = ()
     headers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    links: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     problems: tuple[int, ...] = ()
     route: str | None = None
     is_open: bool = False

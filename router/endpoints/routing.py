@@ -55,6 +55,10 @@ HEADERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string"},
     },
 }
+LINKS: dict[str, dict[str, Any]] = {
+    "decision": {"operationId": "get_decision", "parameters": {"decision_id": "$response.body#/decision_id"}},
+    "trace": {"operationId": "get_trace", "parameters": {"trace_id": "$response.body#/trace_id"}},
+}
 
 
 async def route(context: Context) -> Response:
@@ -134,6 +138,7 @@ CALLS = (
         body=RouteRequest,
         answers={200: RouteDecision},
         headers=HEADERS,
+        links=LINKS,
         parameters=(EXPLAIN, DEADLINE),
         problems=(400, 403, 413, 422),
     ),

@@ -174,6 +174,26 @@ async def test_guessed_ids_read_the_store_once_in_a_hundred_milliseconds() -> No
     assert store.n_reads == 3
 
 
+async def test_a_key_made_just_after_a_forced_read_waits_for_the_next_one() -> None:
+    clock = FakeClock()
+    store = ListKeys(made()[0])
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        clock.ms += seconds * 1000
+
+    ring = KeyRing(clock=clock, sleep=sleep)
+    await ring.refresh(store)
+    for _ in range(2):
+        key, token = made()
+        await store.add_key(key)
+        assert await ring.authenticate_fresh(token, store) == key
+        clock.ms += 40
+    assert waited == [pytest.approx(0.06)]
+    assert store.n_reads == 3
+
+
 async def test_known_ids_and_malformed_tokens_never_read_the_store() -> None:
     key, token = made()
     store = ListKeys(key)

@@ -1,0 +1,148 @@
+"""Heads: the fitted classifiers over one set of intents, swapped as a whole when the cards change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from intent.confidence import Confidence, RiskTable
+from intent.lexical import Lexical, LexicalScores
+from intent.semantic import Semantic
+
+Floats = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+
+MAX_LEAD = 6.0
+"""A lead beyond this adds no confidence: the others are out of the question."""
+
+
+class Ranked(NamedTuple):
+    """Labels with their confidences, best first.
+
+    Attributes:
+        places: positions in the labels.
+        confidences: 0..1; they add up to at most 1, what is left is for something else altogether.
+    """
+
+    places: list[int]
+    confidences: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """How the readings of a stage are judged.
+
+    Attributes:
+        confidence: from the stage's features.
+        risk: held-out readings of it.
+    """
+
+    confidence: Confidence
+    risk: RiskTable
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """A lexical and a semantic classifier over the same labels, and how sure each may be.
+
+    Attributes:
+        labels: the intents.
+        semantic: None where no example has a vector that is to be trusted.
+        lexical_stage: judges readings by the lexical classifier alone.
+        full_stage: judges readings by both.
+        lexical_weight: of the lexical scores beside the log-probabilities of the semantic head.
+        early: from this confidence on the lexical reading stands without the encoder.
+    """
+
+    labels: tuple[str, ...]
+    lexical: Lexical
+    semantic: Semantic | None
+    lexical_stage: Stage
+    full_stage: Stage
+    lexical_weight: float
+    early: float
+
+    def by_lexical(self, scores: LexicalScores, allowed: Bools, n: int) -> Ranked:
+        """The best `n` of the allowed labels by the lexical classifier alone.
+
+        Args:
+            scores: of the text.
+            allowed: bool, shape (n_labels,), at least one True.
+            n: how many.
+        """
+        return _ranked(
+            np.where(allowed, scores.scores * 4, -np.inf), n, lambda lead: self._lexical(scores, allowed, lead)
+        )
+
+    def by_both(self, scores: LexicalScores, vector: bytes, allowed: Bools, n: int) -> Ranked:
+        """The best `n` of the allowed labels by both classifiers."""
+        assert self.semantic is not None
+        features = FullFeatures.of(self, scores, vector, allowed)
+        return _ranked(features.fused, n, lambda lead: self.full_stage.confidence.of(features.values(lead)))
+
+    def _lexical(self, scores: LexicalScores, allowed: Bools, lead: float) -> float:
+        return self.lexical_stage.confidence.of(lexical_features(scores, allowed, lead))
+
+
+def lexical_features(scores: LexicalScores, allowed: Bools, lead: float) -> list[float]:
+    """Best score, lead over the next, coverage."""
+    return [float(scores.scores[allowed].max()), min(lead, MAX_LEAD), scores.coverage]
+
+
+@dataclass(frozen=True, slots=True)
+class FullFeatures:
+    """What the full stage judges a reading by.
+
+    Attributes:
+        fused: float64, shape (n_labels,): log-probability by vector + weighted lexical score; -inf where not allowed.
+    """
+
+    fused: NDArray[np.float64]
+    logit: float
+    nearness: float
+    own_nearness: float
+    lexical: float
+
+    @classmethod
+    def of(cls, heads: Heads, scores: LexicalScores, vector: bytes, allowed: Bools) -> FullFeatures:
+        """Of one text."""
+        assert heads.semantic is not None
+        semantic = heads.semantic.score(vector)
+        logits = np.where(allowed, semantic.logits, -np.inf).astype(np.float64)
+        top = logits.max()
+        log_probability = logits - top - np.log(np.exp(logits - top).sum())
+        fused = log_probability + heads.lexical_weight * scores.scores
+        place = int(fused.argmax())
+        return cls(
+            fused=fused,
+            logit=float(top),
+            nearness=float(semantic.nearness[allowed].max()),
+            own_nearness=float(semantic.nearness[place]),
+            lexical=float(scores.scores[allowed].max()),
+        )
+
+    def values(self, lead: float) -> list[float]:
+        """The features, in the order of the stage's weights."""
+        return [self.logit, self.nearness, self.own_nearness, self.lexical, min(lead, MAX_LEAD)]
+
+
+def lead_of(fused: NDArray[np.floating]) -> float:
+    """How far the best is before the next; MAX_LEAD where there is one only."""
+    if np.isfinite(fused).sum() < 2:
+        return MAX_LEAD
+    second, first = np.partition(fused, -2)[-2:]
+    return float(first - second)
+
+
+def _ranked(fused: NDArray[np.floating], n: int, confidence_of: Callable[[float], float]) -> Ranked:
+    best = np.argsort(-fused, kind="stable")[:n]
+    best = best[np.isfinite(fused[best])]
+    top = confidence_of(lead_of(fused))
+    weights = np.exp(fused[best] - fused[best[0]])
+    rest = float(weights[1:].sum())
+    others = [(1 - top) * float(weight) / (1 + rest) for weight in weights[1:]]
+    return Ranked(best.tolist(), [top, *others])
