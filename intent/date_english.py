@@ -29,7 +29,7 @@ _PREPOSITION = "(in|since|by|until|till|from|of|during|for|last|next|this|early|
 _DIRECTION = {"last": -1, "since": -1, "next": 1, "by": 1, "until": 1, "till": 1}
 _ENDS = (
     r"$|[,.!?;)]|\s+(?:in|on|at|of|today|tomorrow|tonight|for|with|please|sharp|and|or|until|till|to|this|next|from"
-    r"|if|because|but|is|was|so|instead|as)\b"
+    r"|if|because|but|is|was|so|instead|as|i|we|you|he|she|they|my)\b"
 )
 _HOUR_WORD = "(\\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
 
@@ -236,7 +236,7 @@ ATOMS = (
         r"((?:\bthe )?\b(\d{1,2})(?:st|nd|rd|th) of)", lambda groups, now: Part(dom=int(groups[0] or 0), is_loose=True)
     ),
     Atom(
-        rf"\b(?:in|since|until|before|after|year|back in|from) ({_YEAR}\b)",
+        rf"\b(?:in|since|until|before|after|year|from|of) ({_YEAR}\b)",
         lambda groups, now: Part(year=int(groups[0] or 0)),
         not_after=r"[-/.:,]\d| ?(?:%|dollars|euros|yuan|items|orders|people)",
     ),

@@ -12,7 +12,7 @@ is its day.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -55,10 +55,7 @@ def find_dates(text: str, now: datetime) -> list[Found]:
     [('5pm tomorrow', '2024-03-06T17:00:00+00:00')]
     """
     placed: list[Placed] = []
-    for match in _ANY.finditer(text):
-        atom = _read(text, match.start(), match.end(), now)
-        if atom is None:
-            continue
+    for atom in _atoms(text, now):
         if placed:
             start, end, before = placed[-1]
             both = _joined(text[end : atom[0]], before, atom[2])
@@ -68,6 +65,16 @@ def find_dates(text: str, now: datetime) -> list[Found]:
         placed.append(atom)
     found = (_found(text, each, now) for each in placed)
     return [each for each in found if each is not None]
+
+
+def _atoms(text: str, now: datetime) -> Iterator[Placed]:
+    position = 0
+    while match := _ANY.search(text, position):
+        atom = _read(text, match.start(), match.end(), now)
+        # words that turn out to say nothing may hide others: "at 3" in "at 3 pm"
+        position = match.start() + 1 if atom is None else match.end()
+        if atom is not None:
+            yield atom
 
 
 def _read(text: str, start: int, end: int, now: datetime) -> Placed | None:

@@ -38,6 +38,9 @@ OUT_OF_SCOPE_SHARE = 0.3
 """Weight of out-of-scope texts among held-out ones when confidences are fitted."""
 
 RIDGE = 1e-4
+FITTED_SHARE = 0.5
+"""How much fitted confidences weigh beside the shipped ones where no out-of-scope texts were given."""
+
 
 EARLY_RISK = 0.012
 """At most this share of the readings that skip the encoder may be wrong."""
@@ -91,7 +94,7 @@ def fit(
         for part, rest, unknown in _folds(examples, seed):
             fold = _classifiers(rest, vectors, seed)
             _collect(fold, part, [*unknown, *out_of_scope], vectors, lexical, full)
-    return _judged(heads, lexical, full)
+    return _judged(heads, lexical, full, 1.0 if out_of_scope else FITTED_SHARE)
 
 
 def _classifiers(examples: Sequence[Example], vectors: Mapping[str, bytes], seed: int) -> Heads:
@@ -223,30 +226,49 @@ def _note(readings: _Readings, features: list[float], read: str, intent: str | N
     readings.in_scope.append(intent is not None)
 
 
-def _judged(heads: Heads, lexical: _Readings, full: _Readings) -> Heads:
+def _judged(heads: Heads, lexical: _Readings, full: _Readings, share: float) -> Heads:
     """The heads with confidences fitted on held-out readings, where there are enough of them."""
     if len(lexical.features) < LEAST_HELD_OUT:
         return heads
-    lexical_stage = _stage(lexical)
+    lexical_stage = _stage(lexical, heads.lexical_stage, share)
     heads = replace(heads, lexical_stage=lexical_stage, early=_early(lexical_stage.risk))
     if len(full.features) < LEAST_HELD_OUT:
         return heads
-    return replace(heads, full_stage=_stage(full))
+    return replace(heads, full_stage=_stage(full, heads.full_stage, share))
 
 
-def _stage(readings: _Readings) -> Stage:
+def _stage(readings: _Readings, prior: Stage, share: float) -> Stage:
+    """Fitted in both parts, `share` of it fitted and the rest prior: withheld intents show only some ways to be unknown."""
     features = np.array(readings.features)
     is_right = np.array(readings.is_right)
     in_scope = np.array(readings.in_scope)
-    weights = np.ones(len(features))
+    scope = _blended(features, in_scope, _balanced(in_scope), prior.in_scope, share)
+    known = features[in_scope]
+    right = _blended(known, is_right[in_scope], np.ones(len(known)), prior.is_right, share)
+    stage = Stage(scope, right, prior.risk)
+    confidences = [stage.confidence(row) for row in readings.features]
+    return replace(stage, risk=RiskTable.of(np.array(confidences), ~is_right))
+
+
+def _balanced(in_scope: NDArray[np.bool_]) -> NDArray[np.float64]:
+    weights = np.ones(len(in_scope))
     if 0 < in_scope.sum() < len(in_scope):
         weights[~in_scope] = OUT_OF_SCOPE_SHARE / (1 - OUT_OF_SCOPE_SHARE) * in_scope.sum() / (~in_scope).sum()
-    if is_right.all() or not is_right.any():
-        return Stage(
-            PRIOR.full_stage.confidence if features.shape[1] == 5 else PRIOR.lexical_stage.confidence, _table([], [])
-        )
-    confidence = rising_logistic(features, is_right, weights)
-    return Stage(confidence, _table([confidence.of(row) for row in readings.features], readings.is_right))
+    return weights
+
+
+def _blended(
+    features: NDArray[np.float64],
+    verdicts: NDArray[np.bool_],
+    weights: NDArray[np.float64],
+    prior: Confidence,
+    share: float,
+) -> Confidence:
+    if verdicts.all() or not verdicts.any():
+        return prior
+    fitted = rising_logistic(features, verdicts, weights)
+    slopes = tuple(share * f + (1 - share) * p for f, p in zip(fitted.weights, prior.weights, strict=True))
+    return Confidence(slopes, share * fitted.bias + (1 - share) * prior.bias)
 
 
 def rising_logistic(
@@ -276,10 +298,6 @@ def rising_logistic(
     found = minimize(loss, np.zeros(features.shape[1] + 1), jac=True, method="L-BFGS-B", bounds=bounds).x
     slopes = found[1:] / spread
     return Confidence(tuple(slopes.tolist()), float(found[0] - slopes @ centre))
-
-
-def _table(confidences: Sequence[float], is_right: Sequence[bool]) -> RiskTable:
-    return RiskTable.of(np.array(confidences, dtype=np.float64), ~np.array(is_right, dtype=np.bool_))
 
 
 def _early(table: RiskTable) -> float:

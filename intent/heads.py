@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,15 +34,21 @@ class Ranked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """How the readings of a stage are judged.
+    """How the readings of a stage are judged: whether the text is in scope at all, and whether the intent is then right.
 
     Attributes:
-        confidence: from the stage's features.
+        in_scope: probability that the text means one of the intents, from the stage's features.
+        is_right: probability that the best one is meant, given that one is.
         risk: held-out readings of it.
     """
 
-    confidence: Confidence
+    in_scope: Confidence
+    is_right: Confidence
     risk: RiskTable
+
+    def confidence(self, features: Sequence[float]) -> float:
+        """Probability, 0..1, that the best intent is meant."""
+        return self.in_scope.of(features) * self.is_right.of(features)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +88,10 @@ class Heads:
         """The best `n` of the allowed labels by both classifiers."""
         assert self.semantic is not None
         features = FullFeatures.of(self, scores, vector, allowed)
-        return _ranked(features.fused, n, lambda lead: self.full_stage.confidence.of(features.values(lead)))
+        return _ranked(features.fused, n, lambda lead: self.full_stage.confidence(features.values(lead)))
 
     def _lexical(self, scores: LexicalScores, allowed: Bools, lead: float) -> float:
-        return self.lexical_stage.confidence.of(lexical_features(scores, allowed, lead))
+        return self.lexical_stage.confidence(lexical_features(scores, allowed, lead))
 
 
 def lexical_features(scores: LexicalScores, allowed: Bools, lead: float) -> list[float]:

@@ -26,7 +26,15 @@ class Prior:
 
 
 PRIOR = Prior(
-    lexical_stage=Stage(Confidence((2.0, 0.5, 4.0), -2.0), _NONE),
-    full_stage=Stage(Confidence((0.3, 4.0, 6.0, 1.0, 0.5), -6.0), _NONE),
+    lexical_stage=Stage(
+        in_scope=Confidence((3.393, 0.087, 4.673), -1.457),
+        is_right=Confidence((1.82, 1.136, 0.642), -0.179),
+        risk=_NONE,
+    ),
+    full_stage=Stage(
+        in_scope=Confidence((0.0, 4.23, 2.7, 1.167, 0.525), -3.049),
+        is_right=Confidence((0.0, 0.0, 0.0, 0.0, 1.605), -0.452),
+        risk=_NONE,
+    ),
     early=0.97,
 )

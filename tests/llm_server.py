@@ -158,9 +158,9 @@ def says(content: object, n_tokens: int | None = 100, **fields: Any) -> Reply:
     return Reply(json.dumps(completion).encode(), **fields)
 
 
-def fails(status: int, error: Mapping[str, Any] | None = None, **headers: str) -> Reply:
+def fails(status: int, headers: Mapping[str, str] | None = None, **error: Any) -> Reply:
     """An error as OpenAI words it."""
-    return Reply(json.dumps({"error": error or {"message": "no"}}).encode(), status, headers)
+    return Reply(json.dumps({"error": {"message": "no", **error}}).encode(), status, headers or {})
 
 
 def picks(description: str, **fields: Any) -> Script:

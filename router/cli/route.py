@@ -32,11 +32,13 @@ def route(
     from pydantic import ValidationError
 
     from models.errors import RouterError
-    from models.request import Caller, RouteRequest
+    from models.request import RouteRequest
     from router.field_problems import problems_of
 
     try:
-        request = RouteRequest(utterance=text, namespace=namespace or "default", caller=Caller(agent_id=caller))
+        request = RouteRequest.model_validate(
+            {"utterance": text, "namespace": namespace or "default", "caller": {"agent_id": caller}}
+        )
     except ValidationError as error:
         fail("; ".join(map(str, problems_of(error, RouteRequest))), 2)
     try:

@@ -100,7 +100,8 @@ def test_the_schema_admits_the_ids_and_none_alone() -> None:
     schema = answer_schema(IDS)
     valid = jsonschema_rs.validator_for(schema).is_valid
     assert all(valid({"choice": chosen}) for chosen in (*IDS, "none"))
-    assert not any(valid(value) for value in ({"choice": "qqqqq"}, {"choice": 0}, {"choice": "kzrtw", "a": 1}, {}, []))
+    wrong: tuple[object, ...] = ({"choice": "qqqqq"}, {"choice": 0}, {"choice": "kzrtw", "a": 1}, {}, [])
+    assert not any(valid(value) for value in wrong)
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
