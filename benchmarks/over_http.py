@@ -14,7 +14,7 @@ from benchmarks.load_client import Outcome, Plan
 from benchmarks.processes import HOST, Server, console_script, free_port, make_key, send, served
 from benchmarks.report import Goal, Quantiles, Report
 from router.card_files import read_card_files
-from router.running import example
+from router.startup import example
 
 N_CONNECTIONS = 16
 N_OPEN = 64

@@ -125,8 +125,9 @@ class Report:
     def close(self, **more: Any) -> None:
         """Say how many goals are met; with `as_json`, print everything."""
         judged = [goal["met"] for figure in self.figures for goal in figure["goals"]]
-        self.say()
-        self.say(f"{sum(judged)} of {len(judged)} goals met")
+        if judged:
+            self.say()
+            self.say(f"{sum(judged)} of {len(judged)} goals met")
         if self.as_json:
             print(
                 json.dumps(

@@ -16,6 +16,7 @@ _HOUR = r"(\d{1,2}|二?十[一二三四]?|[零一二两三四五六七八九])"
 _MINUTE = r"(?:[二三四五]?十[一二三四五六七八九]?|零[一二三四五六七八九]|\d{2})"
 _N = rf"({DIGITS}|{ZH}|半|一个半|{ZH}个半)"
 _UNIT = "(秒钟?|分钟|小时|钟头|天|日|周|星期|礼拜|个月|年)"
+_SPAN = rf"{_N} ?个? ?{_UNIT} ?"
 _UNITS = {"秒": "seconds", "分": "minutes", "小": "hours", "钟": "hours", "天": "days", "日": "days"}
 _UNITS |= {"周": "weeks", "星": "weeks", "礼": "weeks", "个": "months", "月": "months", "年": "years"}
 _WHICH = "(上+|下+|本|这)(?:一)?个?"
@@ -60,17 +61,25 @@ def _step(which: str | None) -> int:
 
 
 def _relative(groups: Groups, now: datetime, sign: int) -> Part | None:
-    n_text, unit = str(groups[0]), str(groups[1])
-    if n_text == "半":
-        n: float | None = 0.5
-    elif n_text.endswith("个半"):
-        whole = number_of(n_text[:-2])
-        n = None if whole is None else whole + 0.5
-    else:
-        n = number_of(n_text)
-    return (
-        None if n is None else later(now, **{_UNITS[unit.removeprefix("个")[0] if unit != "个月" else "个"]: sign * n})
-    )
+    """Groups: number and unit, up to three times."""
+    spans = []
+    for n_text, unit in zip(groups[::2], groups[1::2], strict=True):
+        if n_text is None or unit is None:
+            continue
+        n = 0.5 if n_text == "半" else number_of(n_text.removesuffix("个半"))
+        if n is None:
+            return None
+        n += 0.5 if n_text.endswith("个半") else 0
+        spans.append((sign * n, _UNITS[unit[0]]))
+    return later(now, spans)
+
+
+def _before(groups: Groups, now: datetime) -> Part | None:
+    return _relative(groups, now, -1)
+
+
+def _after(groups: Groups, now: datetime) -> Part | None:
+    return _relative(groups, now, 1)
 
 
 def _day(groups: Groups, now: datetime) -> Part:
@@ -127,10 +136,14 @@ _NO_ID = "订|单|线|楼|店|桌|门|码|院|房|车|机|仓|电|球|窗|柜|�
 _BARE_HOUR_ENDS = "左右|之?前|以前|见|出发|开始|到达|准时|集合|开会"
 
 ATOMS = (
-    Atom(rf"({_N}个?{_UNIT}(?:之|以)?前)", lambda groups, now: _relative(groups, now, -1), not_after="台|面|提|言"),
-    Atom(rf"({_N}个?{_UNIT}(?:之|以)?后)", lambda groups, now: _relative(groups, now, 1)),
-    Atom(rf"((?:过去|最近|近)的?{_N}个?{_UNIT})", lambda groups, now: _relative(groups, now, -1)),
-    Atom(rf"((?:未来|接下来)的?{_N}个?{_UNIT})", lambda groups, now: _relative(groups, now, 1)),
+    Atom(
+        rf"({_SPAN}(?:{_SPAN})?(?:{_SPAN})?(?:之|以)?前)",
+        lambda groups, now: _relative(groups, now, -1),
+        not_after="台|面|提|言",
+    ),
+    Atom(rf"({_SPAN}(?:{_SPAN})?(?:{_SPAN})?(?:之|以)?后)", _after),
+    Atom(rf"((?:过去|最近|近)的?{_N} ?个? ?{_UNIT})", _before),
+    Atom(rf"((?:未来|接下来)的?{_N} ?个? ?{_UNIT})", _after),
     Atom("((大前|大后|前|昨|今|明|后)[天日]())", _day, not_before="[先以往从每半0-9一二三四五六七八九十两]"),
     Atom("((昨|今|明)(早|晚|晨|夜)上?)", _day, not_before="[如从]", not_after="报|霜"),
     Atom(
@@ -159,17 +172,17 @@ ATOMS = (
         not_after="龄|货|轻|夜",
     ),
     Atom(
-        "(((?:19|20)[0-9]{2}|[一二][零〇九][零〇一二三四五六七八九]{2})年)",
+        "(((?:19|20)[0-9]{2}|[一二][零〇九][零〇一二三四五六七八九]{2}) ?年)",
         lambda groups, now: Part(year=_int(groups[0])),
     ),
     Atom(
-        f"({_MONTH}月份?(?:{_DOM}[日号])?)",
+        f"({_MONTH} ?月份?(?: ?{_DOM} ?[日号])?)",
         _month_day,
         not_before="[第0-9.个]",
         not_after="天|饼|票|租|薪|供|卡(?:[^住在]|$)|销",
     ),
     Atom(
-        f"({_DOM}号)",
+        f"({_DOM} ?号)",
         lambda groups, now: Part(dom=_int(groups[0])),
         not_before="[第A-Za-z0-9.#-]",
         not_after=_NO_ID,

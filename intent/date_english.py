@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from dateutil.parser import isoparse
 from dateutil.relativedelta import relativedelta
 
 from intent.date_atom import Atom, Groups
+from intent.date_clock import at_hour, clock, spoken, words_clock
 from intent.date_part import Part, later, monday, month_of
-from intent.numerals import EN, number_of
+from intent.numerals import EN, ORDINAL, SMALL, number_of, ordinal_of
 
 _MONTH = (
     r"(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
 )
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _WEEKDAY = "((?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _ANY_WEEKDAY = _WEEKDAY + "|mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)"
-_WEEKDAYS = "mon tue wed thu fri sat sun".split()
+_WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 _N = rf"(\d{{1,4}}(?:\.\d)?|{EN}|half an?|an?|a couple of)"
 _UNIT = r"(seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|fortnights?|months?|years?)"
 _HALF = "( and a half)?"
+_MORE = rf"(?:,? (?:and )?{_N} {_UNIT}\b)?"
 _UNITS = {"sec": "seconds", "min": "minutes", "hou": "hours", "hrs": "hours", "hr": "hours"}
 _WHICH = "(next|this|coming|last|past|previous)"
 _STEP = {"next": 1, "coming": 1, "this": 0, "last": -1, "past": -1, "previous": -1}
@@ -31,13 +34,22 @@ _ENDS = (
     r"$|[,.!?;)]|\s+(?:in|on|at|of|today|tomorrow|tonight|for|with|please|sharp|and|or|until|till|to|this|next|from"
     r"|if|because|but|is|was|so|instead|as|i|we|you|he|she|they|my)\b"
 )
+_DOM_WORD = f"({ORDINAL})"
+_DOM = rf"(?:(\d{{1,2}})(?:st|nd|rd|th)?|{_DOM_WORD}|({SMALL}))"
 _HOUR_WORD = "(\\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
 
 
 def _relative(groups: Groups, now: datetime, sign: int) -> Part | None:
-    n_text, unit, half, *_ = groups
-    assert n_text is not None
-    assert unit is not None
+    """Groups: number, unit, "and a half", and number and unit once more."""
+    n_text, unit, half, more_text, more_unit = (*groups, None, None)[:5]
+    first = _span(str(n_text), str(unit), sign, bool(half))
+    more = _span(more_text, str(more_unit), sign) if more_text else None
+    if first is None or (more_text and more is None):
+        return None
+    return later(now, [first, more] if more else [first])
+
+
+def _span(n_text: str, unit: str, sign: int, half: bool = False) -> tuple[float, str] | None:
     short = unit.lower().rstrip("s")
     if n_text.lower() in ("a", "an") and short in ("second", "sec", "minute", "min"):
         return None  # an idiom
@@ -46,8 +58,8 @@ def _relative(groups: Groups, now: datetime, sign: int) -> Part | None:
         return None
     n = sign * (n + (0.5 if half else 0))
     if short == "fortnight":
-        return later(now, weeks=2 * n)
-    return later(now, **{_UNITS.get(short[:3], f"{short}s"): n})
+        return 2 * n, "weeks"
+    return n, _UNITS.get(short[:3], f"{short}s")
 
 
 def _count(text: str) -> float | None:
@@ -123,8 +135,20 @@ def _us(groups: Groups, now: datetime) -> Part | None:
 
 
 def _month_day(groups: Groups, now: datetime) -> Part:
-    month, dom, year = groups
-    return Part(month=_month(month), dom=int(dom or 0), year=int(year) if year else None)
+    month, digits, ordinal, word, year = groups
+    return Part(month=_month(month), dom=_dom(digits, ordinal, word), year=int(year) if year else None)
+
+
+def _dom(digits: str | None, ordinal: str | None, word: str | None = None) -> int:
+    if ordinal:
+        return ordinal_of(ordinal)
+    return int(digits or number_of(word or "one") or 0)
+
+
+def _month_and_day(groups: Groups, now: datetime) -> Part | None:
+    """3/19, month first as in `_us`."""
+    part = _us((*groups, "1"), now)
+    return part and replace(part, year=None)
 
 
 def _month(name: str | None) -> int:
@@ -132,39 +156,17 @@ def _month(name: str | None) -> int:
 
 
 def _after_preposition(groups: Groups, now: datetime) -> Part | None:
-    preposition, name, dom, year = groups
+    preposition, name, digits, ordinal, word, year = groups
+    dom = _dom(digits, ordinal, word) if digits or ordinal or word else None
     before = str(preposition).lower()
     if name in ("may", "march", "mar") and before not in _DIRECTION and before != "in" and not (dom or year):
         return None  # verbs
     return Part(
         month=_month(name),
-        dom=int(dom) if dom else None,
+        dom=dom,
         year=int(year) if year else None,
         direction=0 if year else _DIRECTION.get(before, 0),
     )
-
-
-def _clock(groups: Groups, now: datetime) -> Part | None:
-    hour, minute, second, half = groups
-    h, m, s = int(hour or 0), int(minute or 0), int(second or 0)
-    if h > (12 if half else 24) or m > 59 or s > 59 or (h == 24 and (m or s)):
-        return None
-    if half:
-        return Part(clock=(h % 12 + (12 if half[0] in "pP" else 0), m, s), is_24h=True)
-    return Part(clock=(h, m, s), is_24h=str(hour).startswith("0") or h > 12 or bool(second))
-
-
-def _spoken(groups: Groups, now: datetime) -> Part | None:
-    amount, way, hour_text = (str(group).lower() for group in groups)
-    hour = number_of(hour_text)
-    minutes = {"half": 30, "quarter": 15, "a quarter": 15}.get(amount) or number_of(amount)
-    if hour is None or minutes is None or not 1 <= hour <= 12 or minutes > 59:
-        return None
-    if way == "to" and minutes not in (15, 20, 25):  # "five to ten" is a range
-        return None
-    if way == "past":
-        return Part(clock=(int(hour), int(minutes), 0))
-    return Part(clock=(int(hour) - 1 or 12, 60 - int(minutes), 0))
 
 
 def _holiday(groups: Groups, now: datetime) -> Part:
@@ -174,11 +176,6 @@ def _holiday(groups: Groups, now: datetime) -> Part:
     return Part(month=month, dom=dom)
 
 
-def _at_hour(groups: Groups, now: datetime) -> Part | None:
-    hour = number_of(str(groups[0]).lower())
-    return Part(clock=(int(hour), 0, 0)) if hour is not None and hour <= 24 else None
-
-
 _YEAR = r"((?:19|20)\d{2})"
 _FULL_MONTHS = "((?:jan|febr)uary|july|september|october|november|december)"
 
@@ -186,15 +183,20 @@ ATOMS = (
     Atom(r"(\b(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})([T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:?\d{2})?)?)", _iso),
     Atom(r"(\b(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})\b)", _us),
     Atom(
-        rf"\b{_PREPOSITION} ({_MONTH}(?: (\d{{1,2}})(?:st|nd|rd|th)?\b)?(?:,? {_YEAR}\b)?)",
+        rf"\b{_PREPOSITION} ({_MONTH}(?: (?:the )?{_DOM}\b)?(?:,? {_YEAR}\b)?)",
         _after_preposition,
         core=2,
         not_after=r"[:/-]\d|%",
     ),
-    Atom(rf"(\b{_MONTH} (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? {_YEAR}\b)?)", _month_day, not_after=r"[:/-]\d|%| ?[ap]m\b"),
+    Atom(rf"(\b{_MONTH} (?:the )?{_DOM}\b(?:,? {_YEAR}\b)?)", _month_day, not_after=r"[:/-]\d|%| ?[ap]m\b"),
     Atom(
-        rf"((?:\bthe )?\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {_MONTH}(?:,? {_YEAR}\b)?)",
-        lambda groups, now: _month_day((groups[1], groups[0], groups[2]), now),
+        r"\b(?:from|to|until|till|through|on|by|since|before|after|due|for) ((\d{1,2})/(\d{1,2})\b)",
+        _month_and_day,
+        not_after="/",
+    ),
+    Atom(
+        rf"((?:\bthe )?\b(?:(\d{{1,2}})(?:st|nd|rd|th)?|{_DOM_WORD})(?: of)? {_MONTH}(?:,? {_YEAR}\b)?)",
+        lambda groups, now: _month_day((groups[2], groups[0], groups[1], None, groups[3]), now),
         not_after=r" (?:i|we|you|be|have)\b",
     ),
     Atom(
@@ -202,10 +204,10 @@ ATOMS = (
         lambda groups, now: Part(month=_month(groups[0]), year=int(groups[1] or 0)),
     ),
     Atom(rf"(\b{_FULL_MONTHS}\b)", lambda groups, now: Part(month=_month(groups[0]))),
-    Atom(rf"(\bin {_N} {_UNIT}\b{_HALF})", lambda groups, now: _relative(groups, now, 1), not_after=" of "),
+    Atom(rf"(\bin {_N} {_UNIT}\b{_HALF}{_MORE})", lambda groups, now: _relative(groups, now, 1), not_after=" of "),
     Atom(
-        rf"(\b{_N} {_UNIT}\b{_HALF} (ago|from now|from today))",
-        lambda groups, now: _relative(groups, now, -1 if str(groups[3]).lower() == "ago" else 1),
+        rf"(\b{_N} {_UNIT}\b{_HALF}{_MORE} (ago|from now|from today))",
+        lambda groups, now: _relative(groups[:5], now, -1 if str(groups[5]).lower() == "ago" else 1),
     ),
     Atom(
         rf"(\b(last|past|previous|next|coming) {_N} {_UNIT}\b)",
@@ -220,7 +222,9 @@ ATOMS = (
         _weekday,
     ),
     Atom(
-        rf"\b(?:on|by|until|till|since|from) ({_ANY_WEEKDAY})\b", lambda groups, now: _weekday((None, groups[0]), now)
+        rf"\b(on|by|until|till|since|from) ({_ANY_WEEKDAY})\b",
+        lambda groups, now: _weekday(("last" if str(groups[0]).lower() == "since" else None, groups[1]), now),
+        core=2,
     ),
     Atom(rf"(\b{_WEEKDAY})\b)", lambda groups, now: _weekday((None, groups[0]), now), not_before=r"\b(?:every|each) "),
     Atom(r"(\b(end|beginning|start) of (?:the |(this|next|last) )?(week|month|year)\b)", _edge),
@@ -228,7 +232,7 @@ ATOMS = (
     Atom(rf"(\b{_WHICH} (week|weekend|month|year|quarter)\b)", _period),
     Atom(r"(\b(this) (morning|afternoon|evening)\b)", _period),
     Atom(
-        r"\b(?:on|by|since|from|until|till|before|after) (the (\d{1,2})(?:st|nd|rd|th)\b)",
+        r"\b(?:on|by|since|from|to|through|until|till|before|after) (the (\d{1,2})(?:st|nd|rd|th)\b)",
         lambda groups, now: Part(dom=int(groups[0] or 0)),
         after=_ENDS,
     ),
@@ -241,11 +245,15 @@ ATOMS = (
         not_after=r"[-/.:,]\d| ?(?:%|dollars|euros|yuan|items|orders|people)",
     ),
     Atom(r"(\b(christmas(?: eve| day)?|new year's (?:eve|day)|halloween|valentine's day)\b)", _holiday),
-    Atom(r"(\b(\d{1,2})(?:[:.](\d{2}))?(?::(\d{2}))? ?([ap]\.?m\b\.?))", _clock),
-    Atom(r"(\b(\d{1,2}):(\d{2})(?::(\d{2}))?()\b)", _clock),
-    Atom(rf"(\b(half|a quarter|quarter|\d{{1,2}}|{EN})(?: minutes?)? (past|to) {_HOUR_WORD}\b)", _spoken, after=_ENDS),
-    Atom(rf"(\b{_HOUR_WORD} o'?clock\b)", _at_hour),
-    Atom(rf"\bat ({_HOUR_WORD}\b)", _at_hour, after=_ENDS),
+    Atom(r"(\b(\d{1,2})(?:[:.](\d{2}))?(?::(\d{2}))? ?([ap]\.?m\b\.?))", clock),
+    Atom(
+        rf"(\b{_HOUR_WORD}(?: (fifteen|thirty|forty five))? ?([ap]\.?m\b\.?))",
+        words_clock,
+    ),
+    Atom(r"(\b(\d{1,2}):(\d{2})(?::(\d{2}))?()\b)", clock),
+    Atom(rf"(\b(half|a quarter|quarter|\d{{1,2}}|{EN})(?: minutes?)? (past|to) {_HOUR_WORD}\b)", spoken, after=_ENDS),
+    Atom(rf"(\b{_HOUR_WORD} o'?clock\b)", at_hour),
+    Atom(rf"\bat ({_HOUR_WORD}\b)", at_hour, after=_ENDS),
     Atom(
         r"(\b(noon|midnight)\b)",
         lambda groups, now: Part(clock=(12 if str(groups[0]).lower() == "noon" else 0, 0, 0), is_24h=True),

@@ -5,11 +5,19 @@ The arithmetic (lengths of months, weekdays, last days) is dateutil's; the time 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, timedelta
 
 from dateutil.relativedelta import MO, relativedelta
 
+_ELAPSED = frozenset({"seconds", "minutes", "hours"})
+_SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
+_SECONDS |= {"months": 30 * 86_400, "years": 365 * 86_400}
+_WHOLE = {"weeks": ("days", 7), "months": ("days", 30), "years": ("months", 12)}
+"""What a fraction of a unit is counted in, and how many of them make one."""
+
+_RECENT_DAYS = 123
 _AFTERNOON = frozenset({"afternoon", "evening", "night"})
 _LATEST_BARE_PM_HOUR = 6
 _EARLIEST_EVENING_HOUR = 5
@@ -32,7 +40,7 @@ class Part:
         daypart: `morning noon afternoon evening night`.
         grain: of `day`, where that is the first day of a longer period.
         is_loose: means nothing without a neighbour.
-        direction: -1 the last such date, 1 the next one, 0 the nearest.
+        direction: -1 the last such date, 1 the next one, 0 either.
     """
 
     day: date | None = None
@@ -119,22 +127,22 @@ def resolve(part: Part, now: datetime) -> tuple[str, str] | None:
         return None
 
 
-def later(now: datetime, **units: float) -> Part | None:
-    """So many `seconds minutes hours days weeks months years` from now; None if no calendar reaches as far."""
+def later(now: datetime, spans: Sequence[tuple[float, str]]) -> Part | None:
+    """So many `seconds minutes hours days weeks months years` from now, added up; None if no calendar reaches as far.
+
+    >>> later(datetime(2024, 3, 5, 9, tzinfo=UTC), [(1, "hours"), (30, "minutes")]).moment.isoformat()
+    '2024-03-05T10:30:00+00:00'
+    """
     try:
-        if units.keys() & {"seconds", "minutes", "hours"}:
+        if any(unit in _ELAPSED or (unit == "days" and n % 1) for n, unit in spans):
+            seconds = sum(n * _SECONDS[unit] for n, unit in spans)
             # elapsed time, also across a change of the clocks
-            moment = now.astimezone(UTC) + timedelta(**units)
-            return Part(moment=moment.astimezone(now.tzinfo))
-        days = units.get("days", 0)
-        if days % 1:
-            return later(now, hours=24 * days)
-        # a fraction of a week or year is whole days or months
-        (unit, n), *_ = units.items()
-        step = {"weeks": ("days", 7), "years": ("months", 12)}.get(unit, (unit, 1))
-        if n % 1 and unit == "months":
-            step, n = ("days", 30), n
-        return Part(day=now.date() + relativedelta(**{step[0]: int(n * step[1])}))  # type: ignore[arg-type]
+            return Part(moment=(now.astimezone(UTC) + timedelta(seconds=seconds)).astimezone(now.tzinfo))
+        day = now.date()
+        for n, unit in spans:
+            whole_unit, factor = _WHOLE[unit] if n % 1 else (unit, 1)
+            day += relativedelta(**{whole_unit: int(n * factor)})  # type: ignore[arg-type]
+        return Part(day=day)
     except (ValueError, OverflowError):
         return None
 
@@ -176,14 +184,13 @@ def _weekday(part: Part, today: date) -> date:
 
 
 def _nearest_dom(part: Part, today: date) -> date:
+    """The nearest such day of a month; with a month and no year the last one if it is recent, else the coming one."""
     assert part.dom is not None
-    if part.month is not None:
-        years = [part.year] if part.year is not None else [today.year - 1, today.year, today.year + 1]
-        months = [(year, part.month) for year in years]
-    else:
+    if part.month is None:
         around = [month_of(today, step) for step in (-1, 0, 1)]
-        months = [(there.year or 1, there.month or 1) for there in around]
-    return _nearest([_date(year, month, part.dom) for year, month in months], today, part.direction)
+        return _chosen([_date(each.year or 1, each.month or 1, part.dom) for each in around], today, 0, 0)
+    years = [part.year] if part.year is not None else [today.year - 1, today.year, today.year + 1]
+    return _chosen([_date(year, part.month, part.dom) for year in years], today, part.direction, _RECENT_DAYS)
 
 
 def _nearest_month(part: Part, today: date) -> date:
@@ -191,13 +198,17 @@ def _nearest_month(part: Part, today: date) -> date:
     if part.year is not None:
         return date(part.year, part.month, 1)
     dates: list[date | None] = [date(today.year + step, part.month, 1) for step in (-1, 0, 1)]
-    return _nearest(dates, today.replace(day=1), part.direction)
+    return _chosen(dates, today.replace(day=1), part.direction, _RECENT_DAYS)
 
 
-def _nearest(dates: list[date | None], today: date, direction: int) -> date:
+def _chosen(dates: list[date | None], today: date, direction: int, recent_days: int) -> date:
+    """The latest of the last `recent_days`, else the coming one; with 0 days the nearest."""
     real = [day for day in dates if day is not None and (day - today).days * direction >= 0]
     if not real:
         raise ValueError(f"no such day near {today}")
+    if recent_days and not direction:
+        recent = [day for day in real if -recent_days <= (day - today).days <= 0]
+        real = recent or [day for day in real if day > today] or real
     return min(real, key=lambda day: abs((day - today).days))
 
 

@@ -1,8 +1,8 @@
 """Entities: amounts, quantities, ids, dates, phones, e-mail addresses and URLs in an utterance, English and Chinese.
 
-All patterns are RE2's, so untrusted text is read in linear time. Where two readings of the same words overlap, the first
-of this order wins, then the longer one, then the earlier: URL, e-mail, an id that is called one ("order number 8841"),
-phone, date, amount, id, quantity, number.
+All patterns are RE2's, so untrusted text is read in linear time. Where two readings of the same words overlap, the
+first of this order wins, then the longer one, then the earlier: URL, e-mail, an id that is called one ("order number
+8841"), phone, date, amount, id, quantity, number.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC
 
 from intent.confidence import Confidence, RiskTable
 from intent.grams import grams
-from intent.heads import FullFeatures, Heads, Stage, lead_of, lexical_features
+from intent.heads import SCORE_SCALE, FullFeatures, Heads, Stage, lead_of, lexical_features
 from intent.lexical import Lexical, inverse_document_frequencies, weighted
 from intent.normalize import match_form
 from intent.prior import PRIOR
@@ -101,11 +101,12 @@ def _classifiers(examples: Sequence[Example], vectors: Mapping[str, bytes], seed
     labels = tuple(sorted({example.intent for example in examples}))
     place = {label: number for number, label in enumerate(labels)}
     targets = np.array([place[example.intent] for example in examples])
+    semantic = _semantic(examples, targets, len(labels), vectors, seed)
     return Heads(
         labels=labels,
         lexical=_lexical([match_form(example.text) for example in examples], targets, labels),
-        semantic=_semantic(examples, targets, len(labels), vectors, seed),
-        lexical_stage=PRIOR.lexical_stage,
+        semantic=semantic,
+        lexical_stage=PRIOR.foreign_stage if semantic is None else PRIOR.lexical_stage,
         full_stage=PRIOR.full_stage,
         lexical_weight=1.0,
         early=PRIOR.early,
@@ -213,7 +214,7 @@ def _collect(
     for text, intent in (*held_out, *((text, None) for text in out_of_scope)):
         scores = heads.lexical.score(match_form(text))
         place = int(scores.scores.argmax())
-        features = lexical_features(scores, allowed, lead_of(scores.scores * 4))
+        features = lexical_features(scores, allowed, lead_of(scores.scores * SCORE_SCALE))
         _note(lexical, features, heads.labels[place], intent)
         if heads.semantic is not None and text in vectors:
             both = FullFeatures.of(heads, scores, vectors[text], allowed)
@@ -238,7 +239,7 @@ def _judged(heads: Heads, lexical: _Readings, full: _Readings, share: float) -> 
 
 
 def _stage(readings: _Readings, prior: Stage, share: float) -> Stage:
-    """Fitted in both parts, `share` of it fitted and the rest prior: withheld intents show only some ways to be unknown."""
+    """Fitted in both parts, `share` of it fitted and the rest prior: withheld intents are not all that is unknown."""
     features = np.array(readings.features)
     is_right = np.array(readings.is_right)
     in_scope = np.array(readings.in_scope)

@@ -7,12 +7,12 @@ from intent.entity_patterns import (
     ID_BARE,
     ID_EXPLICIT,
     ID_WEAK,
-    NAMES,
     PHONE,
     PHONE_CUED,
     QUANTITY_ENGLISH,
     URL,
 )
+from intent.entity_words import NAMES
 from models.entity import EntityKind, Found
 
 _URL_ENDS = ".,;:!?)]}'\""

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from intent.entity_patterns import (
     AMOUNT_PREFIX,
     AMOUNT_SUFFIX,
-    CURRENCY_WORDS,
     CUT,
-    ENGLISH_UNIT,
     MODEL_BEFORE,
-    NO_PLURAL,
     NUMBER,
-    PARTS,
     PERCENT_CHINESE,
     PIECES,
     QUANTITY_CHINESE,
     QUANTITY_ENGLISH,
     RANGE_BEFORE,
     RANGE_BEHIND,
-    SYMBOLS,
     WEIGHED,
 )
+from intent.entity_words import CURRENCY_WORDS, ENGLISH_UNIT, NO_PLURAL, PARTS, SYMBOLS
 from intent.numerals import number_of
 from models.entity import EntityKind, Found
 
 _WINDOW = 24
 _NO_ONE_BEFORE = frozenset("统唯单同另某这那每任下上哪第逐其之万")
 _NO_ONE_UNITS = frozenset("次人口层把对打项倍位名")
+_NO_BEHIND = {"年": "代", "分": "析别开类享配布手公期"}
 _NO_ONE_BEHIND = ("问题", "事", "东西", "建议", "疑问", "人", "样", "性", "共", "起", "直")
-_SCREENS = frozenset({"2", "4", "8"})
+_NAMES = frozenset({"2", "4", "8", "401"})
+"""4K is a screen, 401k a pension."""
+
 _LONE_ENGLISH = frozenset({"one", "a dozen"})
 
 
@@ -45,7 +46,7 @@ def find_amounts(text: str, language: str = "und") -> list[Found]:
         if value is not None and _is_free(text, *match.span()):
             found += _with_range("amount", text, match.start(), match.end(), value, _currency(symbol.lower(), language))
     for match in AMOUNT_SUFFIX.finditer(text):
-        found += _suffixed(text, match)
+        found += _suffixed(text, match, language)
     return found
 
 
@@ -60,6 +61,10 @@ def find_quantities(text: str) -> list[Found]:
         numeral, scale, zh_scale, percent, unit, plural = match.groups()
         value = number_of(numeral, scale or zh_scale)
         if value is None or (plural or "").lower() in NO_PLURAL or not _is_free(text, *match.span()):
+            continue
+        if (value == 1 and plural) or (unit == "second" and numeral.isalpha() and value > 10):
+            continue  # "one expires", "the twenty second"
+        if numeral == "401" and scale:
             continue
         name = "%" if percent or unit == "percent" else ENGLISH_UNIT.get((unit or "").lower(), plural)
         found += _with_range("quantity", text, match.start(), match.end(), value, name and name.lower())
@@ -86,7 +91,7 @@ def find_numbers(text: str) -> list[Found]:
         start, end = match.span()
         if scale and len(scale) == 1 and scale in "mM":
             scale, end = None, match.end(1)  # metres as likely as millions
-        if text[end : end + 1] == "号" or (scale == "K" and numeral in _SCREENS):
+        if text[end : end + 3].lstrip().startswith(("号", "点", "年代")) or (scale in ("k", "K") and numeral in _NAMES):
             continue
         if numeral.lower() in _LONE_ENGLISH or (not numeral.isascii() and len(numeral) == 1):
             continue
@@ -99,14 +104,14 @@ def find_numbers(text: str) -> list[Found]:
     return found
 
 
-def _suffixed(text: str, match: object) -> list[Found]:
-    numeral, scale, zh_scale, word, tenth, tenth_unit = match.groups()  # type: ignore[attr-defined]
-    start, end = match.span()  # type: ignore[attr-defined]
+def _suffixed(text: str, match: Any, language: str) -> list[Found]:
+    numeral, scale, zh_scale, word, tenth, tenth_unit = match.groups()
+    start, end = match.span()
     value = number_of(numeral, scale or zh_scale)
     if value is None or not _is_free(text, start, end - len(tenth or "") - len(tenth_unit or "")):
         return []
     if tenth and not (word == "块" and _ends_amount(text, end, tenth, tenth_unit)):
-        end, tenth = match.end(4), None  # type: ignore[attr-defined]
+        end, tenth = match.end(4), None
     lower = word.lower()
     behind = text[end : end + _WINDOW]
     if word == "块" and not tenth and _is_piece(text, start, end, value):
@@ -114,7 +119,7 @@ def _suffixed(text: str, match: object) -> list[Found]:
     if lower.startswith("pound") and WEIGHED.search(behind):
         return []
     singular = lower if lower in CURRENCY_WORDS else lower.removesuffix("s")
-    currency = CURRENCY_WORDS.get(singular, "CNY")
+    currency = _currency(singular, language)
     value = round(
         value * PARTS.get(singular, 1) + (number_of(tenth) or 0) / 10 if tenth else value * PARTS.get(singular, 1), 6
     )
@@ -123,7 +128,9 @@ def _suffixed(text: str, match: object) -> list[Found]:
 
 
 def _is_piece(text: str, start: int, end: int, value: float) -> bool:
-    named = PIECES.search(text[end : end + _WINDOW]) is not None or CUT.search(text[max(0, start - 2) : start]) is not None
+    named = (
+        PIECES.search(text[end : end + _WINDOW]) is not None or CUT.search(text[max(0, start - 2) : start]) is not None
+    )
     return value < 20 and named
 
 
@@ -136,6 +143,8 @@ def _ends_amount(text: str, end: int, tenth: str, unit: str | None) -> bool:
 def _counts(text: str, start: int, end: int, numeral: str) -> bool:
     before, behind = text[start - 1 : start], text[end : end + 2]
     if before == "第" or (before and before in "零一二三四五六七八九十百千万亿"):
+        return False
+    if behind[:1] and behind[0] in _NO_BEHIND.get(text[end - 1], ""):
         return False
     if numeral != "一":
         return True

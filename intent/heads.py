@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +17,16 @@ from intent.semantic import Semantic
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 
+SCORE_SCALE = 4
+"""Turns lexical scores, whose margins are near 1, into something like log-odds."""
+
 MAX_LEAD = 6.0
 """A lead beyond this adds no confidence: the others are out of the question."""
+
+
+@lru_cache(maxsize=8)
+def _as_set(labels: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(labels)
 
 
 class Ranked(NamedTuple):
@@ -34,7 +43,7 @@ class Ranked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """How the readings of a stage are judged: whether the text is in scope at all, and whether the intent is then right.
+    """How the readings of a stage are judged: is the text in scope at all, and is the intent then right?
 
     Attributes:
         in_scope: probability that the text means one of the intents, from the stage's features.
@@ -72,26 +81,29 @@ class Heads:
     lexical_weight: float
     early: float
 
-    def by_lexical(self, scores: LexicalScores, allowed: Bools, n: int) -> Ranked:
+    @property
+    def known(self) -> frozenset[str]:
+        """The labels as a set."""
+        return _as_set(self.labels)
+
+    def by_lexical(self, scores: LexicalScores, allowed: Bools, n: int, stage: Stage | None = None) -> Ranked:
         """The best `n` of the allowed labels by the lexical classifier alone.
 
         Args:
             scores: of the text.
             allowed: bool, shape (n_labels,), at least one True.
             n: how many.
+            stage: judges the reading; None takes the lexical one.
         """
-        return _ranked(
-            np.where(allowed, scores.scores * 4, -np.inf), n, lambda lead: self._lexical(scores, allowed, lead)
-        )
+        judge = stage or self.lexical_stage
+        fused = np.where(allowed, scores.scores * SCORE_SCALE, -np.inf)
+        return _ranked(fused, n, lambda lead: judge.confidence(lexical_features(scores, allowed, lead)))
 
     def by_both(self, scores: LexicalScores, vector: bytes, allowed: Bools, n: int) -> Ranked:
         """The best `n` of the allowed labels by both classifiers."""
         assert self.semantic is not None
         features = FullFeatures.of(self, scores, vector, allowed)
         return _ranked(features.fused, n, lambda lead: self.full_stage.confidence(features.values(lead)))
-
-    def _lexical(self, scores: LexicalScores, allowed: Bools, lead: float) -> float:
-        return self.lexical_stage.confidence(lexical_features(scores, allowed, lead))
 
 
 def lexical_features(scores: LexicalScores, allowed: Bools, lead: float) -> list[float]:

@@ -5,30 +5,41 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from intent.calibrate import Calibration
+from intent.cascade import Cascade, Verdict
 from intent.embed_pool import EmbedPool
-from intent.normalize import gist, has_words, match_key, normalize, script_language
+from intent.normalize import gist, has_words, normalize, script_language
 from intent.rules import Rules
 from models.policy import Confidence
 from models.ports import Embedded, IntentSource
-from models.reading import Alternative, Certainty, Neighbour, Reading, RequestedPreference
+from models.reading import (
+    Alternative,
+    Certainty,
+    IntentSourceName,
+    Neighbour,
+    Reading,
+    RequestedPreference,
+)
 
 N_ALTERNATIVES = 5
 
 
 class Intake:
-    """Reads utterances: identical examples first, then the nearest texts by vector."""
+    """Reads utterances by a cascade, cheapest stage first: identical examples, words, then words and vector.
 
-    def __init__(self, pool: EmbedPool, calibration: Calibration, *, inline_rows: int = 20_000) -> None:
+    Attributes:
+        cascade: the heads in force.
+    """
+
+    def __init__(self, pool: EmbedPool, cascade: Cascade, *, inline_rows: int = 20_000) -> None:
         """Put the stages together.
 
         Args:
             pool: the encoder.
-            calibration: turns similarities into confidences.
+            cascade: judges words and vectors.
             inline_rows: larger indexes are searched in a worker thread.
         """
+        self.cascade = cascade
         self._pool = pool
-        self._calibration = calibration
         self._inline_rows = inline_rows
 
     async def read(
@@ -53,11 +64,14 @@ class Intake:
         until_s = asyncio.get_running_loop().time() + wait_ms / 1000
         text = normalize(utterance)
         preference = rules.preference(text, namespace)
-        exact = source.exact(match_key(text)) if has_words(text) else ()
+        exact = source.exact(text) if has_words(text) else ()
         if exact:
             return _of_exact(text, exact, preference)
         if not has_words(text):
             return _nothing(text, preference)
+        verdict = self.cascade.by_words(text, source, thresholds, alone=False)
+        if verdict.is_sure:
+            return _of_verdict(text, verdict, thresholds, "lexical", preference)
         reading = await self._by_vector(text, text, source, preference, thresholds, until_s)
         short = gist(text)
         if reading.certainty is Certainty.SURE or short == text:
@@ -71,8 +85,7 @@ class Intake:
         if reading.vector is None:
             return reading
         embedded = Embedded(reading.vector, 0.0)
-        neighbours = await self._neighbours(source, embedded)
-        return self._of_neighbours(reading.text, neighbours, embedded, reading.preference, Confidence())
+        return await self._judged(reading.text, reading.text, embedded, source, reading.preference, Confidence())
 
     async def _by_vector(
         self,
@@ -85,50 +98,62 @@ class Intake:
     ) -> Reading:
         left_s = until_s - asyncio.get_running_loop().time()
         embedded = await self._pool.embed(embedded_text, wait_ms=left_s * 1000)
-        neighbours = await self._neighbours(source, embedded)
-        return self._of_neighbours(text, neighbours, embedded, preference, thresholds)
+        if embedded.is_trusted:
+            return await self._judged(text, embedded_text, embedded, source, preference, thresholds)
+        verdict = self.cascade.by_words(embedded_text, source, thresholds, alone=True)
+        unknown = ("encoder: too many unknown tokens",)
+        if not verdict.found:
+            return _nothing(text, preference, degraded=unknown)
+        return _of_verdict(text, verdict, thresholds, "lexical", preference, degraded=unknown)
+
+    async def _judged(
+        self,
+        text: str,
+        embedded_text: str,
+        embedded: Embedded,
+        source: IntentSource,
+        preference: RequestedPreference | None,
+        thresholds: Confidence,
+    ) -> Reading:
+        neighbours = await self._neighbours(source, embedded) if self.cascade.wants_neighbours(source) else ()
+        verdict = self.cascade.by_vector(embedded_text, embedded, neighbours, source, thresholds)
+        if not verdict.found:
+            return _nothing(text, preference)
+        return _of_verdict(text, verdict, thresholds, "semantic", preference, vector=embedded.vector)
 
     async def _neighbours(self, source: IntentSource, embedded: Embedded) -> Sequence[Neighbour]:
-        if not embedded.is_trusted:
-            return ()
         if source.n_rows <= self._inline_rows:
             return source.neighbours(embedded.vector, N_ALTERNATIVES + 1)
         return await asyncio.to_thread(source.neighbours, embedded.vector, N_ALTERNATIVES + 1)
 
-    def _of_neighbours(
-        self,
-        text: str,
-        neighbours: Sequence[Neighbour],
-        embedded: Embedded,
-        preference: RequestedPreference | None,
-        thresholds: Confidence,
-    ) -> Reading:
-        if not embedded.is_trusted:
-            return _nothing(text, preference, degraded=("encoder: too many unknown tokens",))
-        if not neighbours:
-            return _nothing(text, preference)
-        confidences = self._calibration.confidences([neighbour.similarity for neighbour in neighbours])
-        best, *others = (
-            Alternative(neighbour.intent, confidence)
-            for neighbour, confidence in zip(neighbours, confidences, strict=True)
-        )
-        return Reading(
-            text=text,
-            language=script_language(text),
-            certainty=_certainty(best.confidence, thresholds),
-            intent=best.intent,
-            confidence=best.confidence,
-            source="semantic",
-            alternatives=tuple(others[:N_ALTERNATIVES]),
-            vector=embedded.vector,
-            preference=preference,
-        )
 
-
-def _certainty(confidence: float, thresholds: Confidence) -> Certainty:
-    if confidence >= thresholds.accept:
-        return Certainty.SURE
-    return Certainty.AMBIGUOUS if confidence >= thresholds.plausible else Certainty.OUT_OF_SCOPE
+def _of_verdict(
+    text: str,
+    verdict: Verdict,
+    thresholds: Confidence,
+    source: IntentSourceName,
+    preference: RequestedPreference | None,
+    *,
+    vector: bytes | None = None,
+    degraded: tuple[str, ...] = (),
+) -> Reading:
+    best, *others = verdict.found
+    if verdict.is_sure:
+        certainty = Certainty.SURE
+    else:
+        certainty = Certainty.AMBIGUOUS if best.confidence >= thresholds.plausible else Certainty.OUT_OF_SCOPE
+    return Reading(
+        text=text,
+        language=script_language(text),
+        certainty=certainty,
+        intent=best.intent,
+        confidence=best.confidence,
+        source=source,
+        alternatives=tuple(others[:N_ALTERNATIVES]),
+        vector=vector,
+        preference=preference,
+        degraded=degraded,
+    )
 
 
 def _of_exact(text: str, intents: Sequence[str], preference: RequestedPreference | None) -> Reading:

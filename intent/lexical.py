@@ -97,7 +97,7 @@ def _unit_blocks(values: Floats, is_word: NDArray[np.bool_]) -> Floats:
 
 
 def inverse_document_frequencies(documents: Sequence[Sequence[str]]) -> tuple[dict[str, int], Floats]:
-    """(gram → number of documents that have it, smoothed idf of each in the same order): log((1 + n) / (1 + df)) + 1."""
+    """Gram → number of documents that have it, and the smoothed idf of each: log((1 + n) / (1 + df)) + 1."""
     frequency: dict[str, int] = {}
     for document in documents:
         for gram in set(document):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
+
+from opencc import OpenCC
 
 from models.request import MAX_UTTERANCE_CHARS
 
@@ -17,6 +20,7 @@ _NUMBER = re.compile(r"(?<![\w'])(?:[#$€£¥] ?)?(?:[A-Za-z]{1,4}[-_]?)?\d[\w.
 _PICTOGRAPH = re.compile("[\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]")
 _EDGE_MARKS = " \t!?.,;:~…。！？，、；：\"'“”«»「」¿¡"
 _MAX_COMBINING = 30
+_HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
 _CURLY = str.maketrans("‘’", "''")
 
 
@@ -35,13 +39,31 @@ def normalize(utterance: str) -> str:
     return _REPEATED_MARK.sub(r"\1", _SPACE.sub(" ", text)).strip()
 
 
-def match_key(text: str) -> str:
-    """What two texts share when only case, marks at their ends or the shape of quotes differ; `text` is normalized.
+def match_form(text: str) -> str:
+    """The form in which words are compared: lower case, simplified Chinese; `text` is normalized already.
 
-    >>> match_key("Where is my parcel?") == match_key("where is my PARCEL")
+    >>> match_form("Where IS 訂單")
+    'where is 订单'
+    """
+    folded = text.translate(_CURLY).casefold()
+    if folded.isascii() or not _HAN.search(folded):
+        return folded
+    simplified: str = _simplifier().convert(folded)
+    return simplified
+
+
+def match_key(text: str) -> str:
+    """What two texts share when only case, blanks, marks at their ends or the Chinese script differ.
+
+    >>> match_key("Where is my parcel?") == match_key("where is myparcel")
     True
     """
-    return text.translate(_CURLY).strip(_EDGE_MARKS).casefold()
+    return _SPACE.sub("", match_form(text).strip(_EDGE_MARKS))
+
+
+@lru_cache(maxsize=1)
+def _simplifier() -> OpenCC:
+    return OpenCC("t2s")
 
 
 def gist(text: str) -> str:
@@ -98,12 +120,3 @@ def _bounded_marks(text: str) -> str:
         if n_marks <= _MAX_COMBINING:
             kept.append(character)
     return "".join(kept)
-
-
-def match_form(text: str) -> str:
-    """The form in which grams are compared; `text` is normalized already.
-
-    >>> match_form("Where IS it")
-    'where is it'
-    """
-    return text.casefold()

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-_UNITS = (
+_UNIT_WORDS = (
     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+)
+_UNITS = _UNIT_WORDS.split()
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_ORDINAL_WORDS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
+    "sixteenth seventeenth eighteenth nineteenth twentieth"
+)
+_ORDINALS = _ORDINAL_WORDS.split()
+_TO_31ST = [*_ORDINALS, *(f"twenty {word}" for word in _ORDINALS[:9]), "thirtieth", "thirty first"]
 _WORDS = {
     **{word: n for n, word in enumerate(_UNITS, 1)},
     **{word: 10 * n for n, word in enumerate(_TENS, 2)},
@@ -21,13 +28,18 @@ _ZH_DIGITS = {character: n for n, character in enumerate("零一二三四五六�
 _ZH_SCALES = {"十": 10, "百": 100, "千": 1000}
 _ZH_MYRIADS = {"万": 10**4, "亿": 10**8}
 
-_SMALL = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_UNITS[:9])}))?|{'|'.join(reversed(_UNITS))})"
-_BELOW_THOUSAND = rf"(?:(?:{_SMALL}|an?) hundred(?: and {_SMALL}| {_SMALL})?|{_SMALL})"
+SMALL = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_UNITS[:9])}))?|{'|'.join(reversed(_UNITS))})"
+"""RE2 source of an English number word up to ninety-nine."""
+
+_BELOW_THOUSAND = rf"(?:(?:{SMALL}|an?) hundred(?: and {SMALL}| {SMALL})?|{SMALL})"
 EN = (
     rf"\b(?:(?:{_BELOW_THOUSAND}|an?|half an?) (?:thousand|million|billion)(?: (?:and )?{_BELOW_THOUSAND})?"
-    rf"|(?:half an?|an?|{_SMALL}) dozen|{_BELOW_THOUSAND})\b"
+    rf"|(?:half an?|an?|{SMALL}) dozen|{_BELOW_THOUSAND})\b"
 )
 """RE2 source of an English number in words."""
+
+ORDINAL = "|".join(sorted(_TO_31ST, key=len, reverse=True)).replace(" ", "[ -]")
+"""RE2 source of an English ordinal in words up to thirty-first."""
 
 DIGITS = r"(?:\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,6})?|\d{1,15}(?:\.\d{1,6})?)"
 """RE2 source of a number in digits, thousands separated by commas or not at all."""
@@ -59,6 +71,15 @@ def number_of(text: str, scale: str | None = None) -> int | float | None:
     return _tidy(value * _SHORT_SCALES[scale.lower()] if scale else value)
 
 
+def ordinal_of(text: str) -> int:
+    """What an `ORDINAL` stands for.
+
+    >>> ordinal_of("Twenty-second")
+    22
+    """
+    return _TO_31ST.index(text.lower().replace("-", " ")) + 1
+
+
 def _tidy(value: float) -> int | float:
     rounded = round(value, 6)
     return int(rounded) if rounded == int(rounded) else rounded
@@ -86,7 +107,7 @@ def _chinese(text: str) -> int | float | None:
     value = _chinese_whole(whole)
     if value is None or not fraction:
         return value
-    return value + sum(_ZH_DIGITS[digit] / 10**place for place, digit in enumerate(fraction, 1))
+    return value + sum(_ZH_DIGITS[digit] / 10.0**place for place, digit in enumerate(fraction, 1))
 
 
 def _chinese_whole(text: str) -> int | None:

@@ -3,7 +3,8 @@
 RouterError
 ├── ConfigError              a file or setting the operator wrote
 │   ├── CardError            an agent card
-│   └── PolicyError          a policy file
+│   ├── PolicyError          a policy file
+│   └── ModelError           a folder of trained classifiers, or the examples they are to be trained on
 ├── EncoderError             the encoder's files are missing, altered or unusable
 ├── StoreError               the store cannot be opened, read or written
 └── RequestError             what a caller may meet; the HTTP edge maps each class to one status
@@ -82,6 +83,12 @@ class PolicyError(ConfigError):
     """A policy is not usable."""
 
     code = "policy_invalid"
+
+
+class ModelError(ConfigError):
+    """Trained classifiers, or the examples they are to be trained on, are not usable."""
+
+    code = "model_invalid"
 
 
 class EncoderError(RouterError):

@@ -51,10 +51,13 @@ class Confidence(Contract):
     Attributes:
         accept: at and above it the intent is taken as read.
         plausible: below it the utterance is out of scope; between the two it is ambiguous.
+        risk: share of all requests that may go to a wrong agent; where it is given, the classifiers' held-out readings
+            say from which confidence on that holds, and `accept` is not used.
     """
 
     accept: Annotated[float, Field(ge=0, le=1)] = 0.5
     plausible: Annotated[float, Field(ge=0, le=1)] = 0.3
+    risk: Annotated[float, Field(gt=0, le=0.5)] | None = None
 
 
 class NamespacePolicy(Contract):

@@ -86,8 +86,12 @@ class IntentSource(Protocol):
     def n_rows(self) -> int:
         """Rows that a search looks through."""
 
+    @property
+    def intents(self) -> frozenset[str]:
+        """All intents that can be read here."""
+
     def exact(self, text: str) -> Sequence[str]:
-        """The intents with an example whose match key is `text`, in a stable order."""
+        """The intents with an example that reads as `text` (normalized) does, in a stable order."""
 
     def neighbours(self, vector: bytes, n_intents: int) -> Sequence[Neighbour]:
         """The nearest `n_intents` intents, best first."""

@@ -28,6 +28,10 @@ class Settings(BaseSettings):
         Path | None, Field(description="Policy file; none serves the stored policy, or the defaults.")
     ] = None
     watch: Annotated[bool, Field(description="Reload card and policy files when they change.")] = True
+    classifier: Annotated[
+        bool, Field(description="Fit classifiers to the cards; without them only the nearest texts are compared.")
+    ] = True
+    fit_timeout_s: Annotated[int, Field(ge=1, description="A fit that takes longer is given up, in seconds.")] = 600
     max_body_bytes: Annotated[int, Field(ge=1024, description="Largest request body, in bytes.")] = 1_048_576
     max_in_flight: Annotated[int, Field(ge=1, description="Requests at once; more get 429.")] = 512
     max_batch: Annotated[int, Field(ge=1, le=256, description="Requests in one batch.")] = 256

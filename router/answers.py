@@ -119,7 +119,7 @@ def _decision(case: Case, action: Action, reason: Reason, elapsed_ms: float, **f
         generations=Generations.of(
             cards=snapshot.cards_generation,
             index=snapshot.index_generation,
-            classifier=0,
+            classifier=case.classifier_generation,
             weights=0,
             policy=snapshot.policy_generation,
         ),

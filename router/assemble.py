@@ -33,7 +33,7 @@ class Generations:
 
 def texts_of(cards: Iterable[AgentCard]) -> list[str]:
     """The distinct normalized texts of all capabilities, in a stable order: what has to be embedded."""
-    return sorted({text for card in cards for capability in card.capabilities for text in _texts(capability)})
+    return sorted({text for card in cards for capability in card.capabilities for text in capability_texts(capability)})
 
 
 def assemble(
@@ -83,7 +83,8 @@ def assemble(
     )
 
 
-def _texts(capability: Capability) -> list[str]:
+def capability_texts(capability: Capability) -> list[str]:
+    """The distinct normalized examples and the description of a capability."""
     texts = [normalize(text) for text in (*capability.examples, capability.description)]
     return [text for text in dict.fromkeys(texts) if text]
 
@@ -146,7 +147,7 @@ def _index(
     row_of: dict[tuple[str, str], int] = {}
     owned: list[tuple[int, int]] = []
     for entry in routable:
-        for text in _texts(entry.capability):
+        for text in capability_texts(entry.capability):
             if vectors[text].is_trusted:
                 # the same text on another version or agent is no further evidence for the intent: it shares the row
                 row = row_of.setdefault((entry.capability.intent, text), len(row_of))

@@ -42,6 +42,7 @@ class Case:
     checked_ms: float
     seed: int
     explain: bool
+    classifier_generation: int = 0
     reading: Reading | None = None
     hides_intent: bool = False
     eligible: Eligible = field(default_factory=Eligible)

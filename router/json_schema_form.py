@@ -1,13 +1,15 @@
 """What a JSON Schema on a card looks like, for the OpenAPI document: the keywords of 2020-12 with their own types.
 
-Schemas inside it are not spelled out again: a description that refers to itself makes generators run for minutes.
+Of the schemas inside it only the conditions are spelled out (generators know these words): a description that refers to
+itself makes generators run for minutes.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-_SELF = {"type": ["object", "boolean"], "description": "A JSON Schema."}
+_ANY = {"type": ["object", "boolean"]}
+_SELF = {**_ANY, "description": "A JSON Schema.", "properties": dict.fromkeys(("if", "then", "else"), _ANY)}
 _COUNT = {"type": "integer", "minimum": 0}
 _LIST = {"type": "array", "items": _SELF, "minItems": 1}
 _MAP = {"type": "object", "additionalProperties": _SELF}

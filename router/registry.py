@@ -38,6 +38,7 @@ class Registry:
 
     Attributes:
         snapshot: what decisions look at; replaced by one assignment.
+        changed: set with each swap; whoever follows the changes clears it.
         files_watched: cards from files come back on the next reload, so they cannot be deleted here.
     """
 
@@ -45,6 +46,7 @@ class Registry:
 
     def __init__(self, vectors: CardVectors, cards: CardStore, policies: PolicyStore, clock: Clock) -> None:
         self.files_watched = False
+        self.changed = asyncio.Event()
         self._vectors = vectors
         self._card_store = cards
         self._policy_store = policies
@@ -77,7 +79,8 @@ class Registry:
             file = {card.key: card for card in files}
             await self._card_store.replace_file_cards(files)
         self._sources = _Sources(file, {item.card.key: item.card for item in stored if item.source == "api"})
-        self.snapshot = await self._build(self._sources.merged(), in_force, Generations(1, 1, generation))
+        snapshot = await self._build(self._sources.merged(), in_force, Generations(1, 1, generation))
+        self._swap(self._sources, snapshot)
 
     async def _first_policy(self, given: Policy | None, shipped: Policy | None) -> tuple[int, Policy]:
         """The policy to start with and its generation, which tells it from every other one."""
@@ -105,7 +108,7 @@ class Registry:
             snapshot = await self._rebuilt(sources)
             await self._card_store.put_card(card)
             is_new = card.key not in self._sources.file and card.key not in self._sources.api
-            self._sources, self.snapshot = sources, snapshot
+            self._swap(sources, snapshot)
             return is_new
 
     async def delete(self, namespace: str, agent_id: str, version: str | None) -> list[CardKey]:
@@ -124,7 +127,7 @@ class Registry:
             sources = _Sources(_without(self._sources.file, gone), _without(self._sources.api, gone))
             snapshot = await self._rebuilt(sources)
             await self._card_store.delete_cards(keys)
-            self._sources, self.snapshot = sources, snapshot
+            self._swap(sources, snapshot)
             return keys
 
     async def replace_files(self, cards: Sequence[AgentCard]) -> None:
@@ -135,7 +138,7 @@ class Registry:
                 return
             snapshot = await self._rebuilt(sources)
             await self._card_store.replace_file_cards(cards)
-            self._sources, self.snapshot = sources, snapshot
+            self._swap(sources, snapshot)
 
     async def set_policy(self, policy: Policy) -> int:
         """Put a policy in force; durable on return. Its generation."""
@@ -147,8 +150,12 @@ class Registry:
             )
             generation = await self._save(policy)
             beside.policy_generation = generation
-            self.snapshot = beside
+            self._swap(self._sources, beside)
             return generation
+
+    def _swap(self, sources: _Sources, snapshot: Snapshot) -> None:
+        self._sources, self.snapshot = sources, snapshot
+        self.changed.set()
 
     def _keys_of(self, namespace: str, agent_id: str, version: str | None) -> list[CardKey]:
         keys = {*self._sources.file, *self._sources.api}

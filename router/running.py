@@ -6,22 +6,21 @@ import asyncio
 import logging
 import os
 import random
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from importlib.resources import as_file, files
 from typing import TypedDict
 
 from intent.calibrate import Calibration
+from intent.cascade import Cascade
 from intent.embed_pool import EmbedPool
 from intent.embedder import bundled
 from intent.intake import Intake
 from models.card import AgentCard
-from models.policy import Policy
 from models.ports import Clock, Embedder
 from models.settings import Settings
 from router.card_files import read_card_files
 from router.card_vectors import CardVectors
+from router.classifier import Classifier
 from router.clock import SystemClock
 from router.goals import Goals
 from router.journal import Journal
@@ -31,14 +30,14 @@ from router.readiness import Readiness
 from router.recorder import Recorder
 from router.registry import Registry
 from router.service import Ids, RouteService
+from router.startup import Start
 from router.stores.open import Store, open_store
+from router.stores.sqlite import sqlite_file
 from router.supervisor import Supervisor
 from router.watch import watch_cards, watch_policy
 
 log = logging.getLogger(__name__)
 
-_N_WARM_UP = 5
-_WARM_UP_TEXT = "which agent should get this request"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -95,10 +94,13 @@ async def running(
         journal = _journal(settings, store, clock)
         stack.push_async_callback(journal.aclose)
         supervisor = await stack.enter_async_context(Supervisor(readiness))
-        registry = Registry(CardVectors(pool, store.vectors), store.cards, store.policies, clock)
+        vectors = CardVectors(pool, store.vectors)
+        registry = Registry(vectors, store.cards, store.policies, clock)
+        cascade = Cascade(Calibration())
+        classifier = _classifier(settings, registry, vectors, cascade)
         service = RouteService(
             registry,
-            Intake(pool, Calibration(), inline_rows=settings.inline_index_rows),
+            Intake(pool, cascade, inline_rows=settings.inline_index_rows),
             Goals(store.records),
             Recorder(journal),
             clock,
@@ -106,7 +108,10 @@ async def running(
         )
         supervisor.start("journal", journal.run)
         supervisor.start("keys", lambda: keys.run(store.keys))
-        supervisor.start("cards", lambda: _start(registry, pool, cards, policy, readiness, on_ready))
+        start = Start(registry, classifier, pool, readiness, on_ready)
+        supervisor.start("cards", lambda: start.run(cards, policy))
+        if classifier is not None:
+            supervisor.start("classifier", lambda: _follow(classifier, readiness))
         _watch(settings, registry, readiness, supervisor)
         yield Parts(
             settings=settings,
@@ -121,45 +126,18 @@ async def running(
         )
 
 
-async def _start(
-    registry: Registry,
-    pool: EmbedPool,
-    cards: Sequence[AgentCard] | None,
-    policy: Policy | None,
-    readiness: Readiness,
-    on_ready: Callable[[], None] | None,
-) -> None:
-    if cards is None and not await registry.has_stored_cards():
-        example_cards, example_policy = await asyncio.to_thread(example)
-        log.info("no cards were given or stored: the example set of %d agents is served", len(example_cards))
-        await registry.start(example_cards, policy, shipped=example_policy)
-    else:
-        await registry.start(cards, policy)
-    snapshot = registry.snapshot
-    log.info(
-        "ready: %d agents, %d capabilities, %d texts", len(snapshot.cards), len(snapshot.entries), snapshot.index.n_rows
-    )
-    await _warm_up(pool)
-    readiness.ready.set()
-    if on_ready is not None:
-        on_ready()
+async def _follow(classifier: Classifier, readiness: Readiness) -> None:
+    """Keep the classifiers fitted, once the start has seen to the first ones."""
+    await readiness.ready.wait()
+    await classifier.run()
 
 
-async def _warm_up(pool: EmbedPool) -> None:
-    """The first texts are slow: let them be ours, and say what the encoder does on this machine."""
-    took: list[float] = []
-    for _ in range(_N_WARM_UP):
-        start = time.perf_counter()
-        await pool.embed(_WARM_UP_TEXT, wait_ms=60_000)
-        took.append((time.perf_counter() - start) * 1000)
-    log.info("encoder %s: %.2f ms for a short text", pool.embedder.encoder_id[:12], min(took))
-
-
-def example() -> tuple[tuple[AgentCard, ...], Policy]:
-    """The bundled example set: cards and their policy."""
-    with as_file(files("router.example")) as folder:
-        cards = read_card_files([folder / "cards.yaml", folder / "nested"])
-        return cards.cards, read_policy(folder / "policy.yaml")
+def _classifier(settings: Settings, registry: Registry, vectors: CardVectors, cascade: Cascade) -> Classifier | None:
+    if not settings.classifier:
+        return None
+    store = sqlite_file(settings.store)
+    folder = store.with_name(f"{store.name}.classifiers")
+    return Classifier(registry, vectors, cascade, folder=folder, timeout_s=settings.fit_timeout_s)
 
 
 def _cards(settings: Settings) -> tuple[AgentCard, ...] | None:

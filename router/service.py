@@ -102,6 +102,7 @@ class RouteService:
             checked_ms=now_ms,
             seed=self._ids.seed(),
             explain=explain,
+            classifier_generation=self._intake.cascade.generation,
         )
 
     async def _decide(self, case: Case) -> RouteDecision:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from intent.normalize import match_key
 from intent.rules import Rules
 from models.card import AgentCard, Capability
 from models.policy import Policy
@@ -62,7 +63,12 @@ class Scope:
     namespaces: tuple[str, ...]
     snapshot: Snapshot
     mask: Mask
-    has_routable: bool
+    intents: frozenset[str]
+
+    @property
+    def has_routable(self) -> bool:
+        """Whether there is anything to read over."""
+        return bool(self.intents)
 
     @property
     def n_rows(self) -> int:
@@ -70,8 +76,8 @@ class Scope:
         return self.snapshot.index.n_rows
 
     def exact(self, text: str) -> Sequence[str]:
-        """The intents with an example whose match key is `text`."""
-        found = self.snapshot.exact.get(text, ())
+        """The intents with an example that has the match key of `text` (normalized), in a stable order."""
+        found = self.snapshot.exact.get(match_key(text), ())
         return sorted({intent for namespace, intent in found if namespace in self.namespaces})
 
     def neighbours(self, vector: bytes, n_intents: int) -> Sequence[Neighbour]:
@@ -123,7 +129,8 @@ class Snapshot:
         """What intake reads over if only these capabilities were there."""
         allowed = np.zeros(len(self.entries), dtype=np.bool_)
         allowed[[entry.number for entry in entries]] = True
-        return Scope((), self, self._mask(allowed), bool(entries))
+        intents = frozenset(entry.capability.intent for entry in entries)
+        return Scope((), self, self._mask(allowed), intents)
 
     def routable_in(self, namespaces: tuple[str, ...]) -> list[Entry]:
         """All routable capabilities in these namespaces."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from intent.calibrate import Calibration
+from intent.cascade import Cascade
 from intent.dummy_embedder import DummyEmbedder
 from intent.embed_pool import EmbedPool
 from intent.intake import Intake
@@ -142,7 +143,7 @@ def service_of(
     journal = Journal(records, max_rows=1000, batch=1000, wait_ms=1, clock=clock)
     service = RouteService(
         FixedRegistry(snapshot),
-        Intake(EmbedPool(encoder, n_threads=1), Calibration()),
+        Intake(EmbedPool(encoder, n_threads=1), Cascade(Calibration())),
         Goals(records),
         Recorder(journal),
         clock,

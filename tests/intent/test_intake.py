@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from intent.calibrate import Calibration
+from intent.cascade import Cascade
 from intent.dummy_embedder import DummyEmbedder
 from intent.embed_pool import EmbedPool
 from intent.embedder import OnnxEmbedder, bundled
@@ -50,7 +51,7 @@ def shop(encoder: OnnxEmbedder) -> Snapshot:
 @pytest.fixture
 def real(encoder: OnnxEmbedder) -> Iterator[Intake]:
     with pool_of(encoder) as pool:
-        yield Intake(pool, Calibration())
+        yield Intake(pool, Cascade(Calibration()))
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ async def read(
 async def read_by(embedder: CountingEmbedder, utterance: str, policy: Policy | None = None) -> Reading:
     """The reading over the whole shop by a dummy encoder."""
     with pool_of(embedder) as pool:
-        return await read(Intake(pool, Calibration()), snapshot_of(SHOP, policy, embedder), utterance)
+        return await read(Intake(pool, Cascade(Calibration())), snapshot_of(SHOP, policy, embedder), utterance)
 
 
 def asked_for(embedder: CountingEmbedder, utterance: str) -> int:
@@ -96,6 +97,7 @@ class Source:
         self.n_rows = n_rows
         self.wanted: list[int] = []
         self._neighbours = neighbours
+        self.intents = frozenset(neighbour.intent for neighbour in neighbours)
 
     def exact(self, text: str) -> Sequence[str]:
         return ()
@@ -109,7 +111,9 @@ async def reading_of(similarities: Sequence[float], thresholds: Confidence, utte
     """The reading of neighbours i0, i1, … with these similarities."""
     source = Source([Neighbour(f"i{number}", similarity) for number, similarity in enumerate(similarities)])
     with pool_of() as pool:
-        return await read(Intake(pool, Calibration()), snapshot_of([]), utterance, source=source, thresholds=thresholds)
+        return await read(
+            Intake(pool, Cascade(Calibration())), snapshot_of([]), utterance, source=source, thresholds=thresholds
+        )
 
 
 @pytest.mark.parametrize(
@@ -135,7 +139,7 @@ async def test_an_example_word_for_word_is_certain_and_needs_no_encoder(
 
 async def test_an_exact_text_is_read_without_asking_the_encoder() -> None:
     with WaitingEmbedder() as embedder, pool_of(embedder) as pool:
-        reading = await read(Intake(pool, Calibration()), snapshot_of(SHOP), "Has it shipped", wait_ms=0)
+        reading = await read(Intake(pool, Cascade(Calibration())), snapshot_of(SHOP), "Has it shipped", wait_ms=0)
         assert reading.intent == "track_parcel"
         embedder.may_end.set()
 
@@ -187,7 +191,7 @@ async def test_alternatives_come_best_first_with_confidences_of_their_own() -> N
 async def test_a_large_index_is_searched_off_the_event_loop_with_the_same_answer() -> None:
     found = [Neighbour("i0", 0.9), Neighbour("i1", 0.3)]
     with pool_of() as pool:
-        intake = Intake(pool, Calibration(), inline_rows=10)
+        intake = Intake(pool, Cascade(Calibration()), inline_rows=10)
         small = await read(intake, snapshot_of([]), "hello there", source=Source(found, n_rows=10))
         large = await read(intake, snapshot_of([]), "hello there", source=Source(found, n_rows=11))
     assert small == large
@@ -244,7 +248,10 @@ async def test_the_second_look_counts_only_if_it_is_surer() -> None:
     with pool_of(Numbers()) as pool:
         snapshot = snapshot_of([one], None, Numbers())
         reading = await read(
-            Intake(pool, Calibration()), snapshot, "route 7 now", thresholds=Confidence(accept=1.0, plausible=0.0)
+            Intake(pool, Cascade(Calibration())),
+            snapshot,
+            "route 7 now",
+            thresholds=Confidence(accept=1.0, plausible=0.0),
         )
     assert reading.intent == "a"
     assert reading.vector == Numbers().embed("7").vector
@@ -268,7 +275,7 @@ async def test_both_looks_share_one_time_limit() -> None:
             return await super().embed(text, wait_ms=wait_ms)
 
     with NotingPool(Slow()) as pool:
-        await read(Intake(pool, Calibration()), snapshot_of(SHOP), "zzz qqq 4711", wait_ms=1000)
+        await read(Intake(pool, Cascade(Calibration())), snapshot_of(SHOP), "zzz qqq 4711", wait_ms=1000)
     first_ms, second_ms = pool.waits_ms
     assert first_ms - second_ms >= 20
     assert first_ms <= 1000
@@ -277,13 +284,13 @@ async def test_both_looks_share_one_time_limit() -> None:
 async def test_an_encoder_that_does_not_answer_in_time_is_a_timeout() -> None:
     with WaitingEmbedder() as embedder, pool_of(embedder) as pool:
         with pytest.raises(TimeoutError):
-            await read(Intake(pool, Calibration()), snapshot_of(SHOP), "where did it go", wait_ms=5)
+            await read(Intake(pool, Cascade(Calibration())), snapshot_of(SHOP), "where did it go", wait_ms=5)
         embedder.may_end.set()
 
 
 async def test_a_full_queue_refuses_the_utterance() -> None:
     with WaitingEmbedder() as embedder, pool_of(embedder, max_waiting=1) as pool:
-        intake, snapshot = Intake(pool, Calibration()), snapshot_of(SHOP)
+        intake, snapshot = Intake(pool, Cascade(Calibration())), snapshot_of(SHOP)
         waiting = asyncio.create_task(read(intake, snapshot, "where did it go"))
         await asyncio.to_thread(embedder.begun.acquire)
         with pytest.raises(OverloadedError):
@@ -310,7 +317,7 @@ async def test_chinese_that_is_an_example_is_read(real: Intake, shop: Snapshot) 
 )
 async def test_what_holds_no_word_is_out_of_scope_and_never_reaches_the_encoder(utterance: str) -> None:
     with WaitingEmbedder() as embedder, pool_of(embedder) as pool:
-        reading = await read(Intake(pool, Calibration()), snapshot_of(SHOP), utterance, wait_ms=0)
+        reading = await read(Intake(pool, Cascade(Calibration())), snapshot_of(SHOP), utterance, wait_ms=0)
         assert (reading.intent, reading.certainty, reading.confidence) == (None, Certainty.OUT_OF_SCOPE, 0.0)
         assert (reading.language, reading.degraded, reading.vector) == ("und", (), None)
         embedder.may_end.set()
@@ -352,7 +359,7 @@ async def test_strange_utterances_have_a_reading(
 def test_every_utterance_has_a_reading(encoder: OnnxEmbedder, shop: Snapshot, utterance: str) -> None:
     async def once() -> Reading:
         with pool_of(encoder) as pool:
-            return await read(Intake(pool, Calibration()), shop, utterance)
+            return await read(Intake(pool, Cascade(Calibration())), shop, utterance)
 
     reading = asyncio.run(once())
     assert reading.intent is not None or reading.certainty is Certainty.OUT_OF_SCOPE
@@ -362,7 +369,7 @@ def test_every_utterance_has_a_reading(encoder: OnnxEmbedder, shop: Snapshot, ut
 async def test_rereading_reads_the_same_utterance_over_other_intents(counting: CountingEmbedder) -> None:
     snapshot = snapshot_of(SHOP, None, counting)
     with pool_of(counting) as pool:
-        intake = Intake(pool, Calibration())
+        intake = Intake(pool, Cascade(Calibration()))
         first = await read(intake, snapshot, "cancel the order please now")
         assert first.intent == "cancel_order"
         others = [entry for entry in snapshot.entries if entry.capability.intent != "cancel_order"]
@@ -377,6 +384,6 @@ async def test_rereading_reads_the_same_utterance_over_other_intents(counting: C
 
 async def test_what_was_read_without_a_vector_cannot_be_read_again(counting: CountingEmbedder) -> None:
     with EmbedPool(counting) as pool:
-        intake, snapshot = Intake(pool, Calibration()), snapshot_of(SHOP, None, counting)
+        intake, snapshot = Intake(pool, Cascade(Calibration())), snapshot_of(SHOP, None, counting)
         reading = await read(intake, snapshot, "please cancel my order")
         assert await intake.reread(reading, snapshot.scope(("default",))) is reading

@@ -163,4 +163,4 @@ def test_marks_piled_on_a_letter_are_cut_and_ordinary_ones_are_not() -> None:
 
 
 def test_the_examples_in_docstrings_hold() -> None:
-    assert doctest.testmod(module) == (0, 5)
+    assert doctest.testmod(module) == (0, 6)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 
 import orjson
@@ -33,16 +33,22 @@ def made(kind: type[RouterError]) -> RouterError:
     return kind("what", 1500) if issubclass(kind, OverloadedError) else kind("what")
 
 
-def test_every_class_that_a_caller_may_meet_has_a_status_of_its_own() -> None:
-    met = {ConfigError, StoreError, *below(RequestError), *below(ConfigError), *below(StoreError)}
-    ours = {kind for kind in met if kind.__module__ == errors.__name__}
-    assert ours - set(STATUS) == set()
-    assert set(STATUS) - ours == set()
+def ours(kinds: Iterable[type[RouterError]]) -> set[type[RouterError]]:
+    return {kind for kind in kinds if kind.__module__ == errors.__name__}
+
+
+def test_every_error_of_a_request_stands_in_the_table() -> None:
+    assert ours([ConfigError, StoreError, *below(RequestError)]) - set(STATUS) == set()
+
+
+def test_no_error_below_these_is_left_without_a_status() -> None:
+    kinds = ours([*below(RequestError), ConfigError, *below(ConfigError), StoreError, *below(StoreError)])
+    assert [kind for kind in kinds if status_of(made(kind)) == 500] == []
 
 
 def test_every_code_is_another_and_drawn_in_the_tree() -> None:
     tree: list[type[RouterError]] = [RouterError, *below(RouterError)]
-    kinds = [kind for kind in tree if kind.__module__ == errors.__name__]
+    kinds = ours(tree)
     codes = [kind.code for kind in kinds]
     assert len(set(codes)) == len(codes)
     assert errors.__doc__ is not None

@@ -20,7 +20,8 @@ from models.ports import Embedded
 from models.settings import Settings
 from router.assemble import texts_of
 from router.permit import OPEN
-from router.running import Parts, example, running
+from router.running import Parts, running
+from router.startup import example
 from router.stores.open import open_store
 from tests.builders import FakeClock, card, policy_of, request
 from tests.router.memory_store import CountingEmbedder, WaitingEmbedder

@@ -79,9 +79,9 @@ class Server:
             assert time.monotonic() < until, f"{what}:\n{self.log}"
             time.sleep(_LOOK_S)
 
-    def stop(self) -> int:
-        """Tell it to stop by SIGTERM and wait; its exit status."""
-        self.process.send_signal(signal.SIGTERM)
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Tell it to stop and wait; its exit status."""
+        self.process.send_signal(number)
         return self.ended()
 
     def kill(self) -> None:

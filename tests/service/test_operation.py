@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import shutil
+import signal
 import socket
 import time
 from pathlib import Path
@@ -255,7 +256,7 @@ def test_a_stop_does_not_wait_for_ever_for_a_caller_that_hangs(serve: Serve) -> 
     with server.connect() as connection:
         connection.sendall(b"POST /route HTTP/1.1\r\nHost: here\r\nContent-Length: 100\r\n\r\n{")
         server.wait(lambda: "in_flight 1.0" in server.client.get("/metrics").text, "it is not under way")
-        assert server.stop() == 0
+        assert server.stop(signal.SIGINT) == 0
         received = connection.recv(65_536)
     assert received.startswith(b"HTTP/1.1 503 Service Unavailable")
     assert b"retry-after: 1" in received

@@ -1,0 +1,142 @@
+"""Cascade: the fitted heads over what a request may mean, and the index where the heads do not reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from intent.calibrate import Calibration
+from intent.confidence import RiskTable
+from intent.heads import Heads, Ranked
+from intent.normalize import match_form
+from intent.prior import PRIOR
+from models.policy import Confidence
+from models.ports import Embedded, IntentSource
+from models.reading import Alternative, Neighbour
+
+N_FOUND = 6
+_MAX_MASKS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a stage makes of a text.
+
+    Attributes:
+        found: intents with their confidences, best first; empty where the stage has nothing to say.
+        accept: from which confidence on the best may be acted on.
+    """
+
+    found: tuple[Alternative, ...] = ()
+    accept: float = 1.01
+
+    @property
+    def confidence(self) -> float:
+        """That of the best; 0 where there is none."""
+        return self.found[0].confidence if self.found else 0.0
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the best may be acted on."""
+        return bool(self.found) and self.confidence >= self.accept
+
+
+class Cascade:
+    """Judges texts and vectors by the heads in force; they are swapped by one assignment."""
+
+    def __init__(self, calibration: Calibration) -> None:
+        self._calibration = calibration
+        self._heads: Heads | None = None
+        self._masks: dict[frozenset[str], NDArray[np.bool_]] = {}
+        self.generation = 0
+
+    def use(self, heads: Heads | None) -> None:
+        """Put heads in force; None leaves everything to the index."""
+        self._heads, self._masks = heads, {}
+        self.generation += 1
+
+    def by_words(self, text: str, source: IntentSource, thresholds: Confidence, *, alone: bool) -> Verdict:
+        """By the words of a text.
+
+        Args:
+            text: normalized.
+            source: what may be read.
+            thresholds: of the namespace.
+            alone: True where the encoder does not know the language; else it is sure only where a vector adds nothing.
+        """
+        heads = self._heads
+        allowed = None if heads is None else self._allowed(heads, source)
+        if heads is None or allowed is None:
+            return Verdict()
+        stage = heads.lexical_stage if heads.semantic is None or not alone else PRIOR.foreign_stage
+        ranked = heads.by_lexical(heads.lexical.score(match_form(text)), allowed, N_FOUND, stage)
+        accept = _accept(thresholds, stage.risk)
+        return Verdict(_named(heads, ranked), accept if alone else max(accept, heads.early))
+
+    def by_vector(
+        self,
+        text: str,
+        embedded: Embedded,
+        neighbours: Sequence[Neighbour],
+        source: IntentSource,
+        thresholds: Confidence,
+    ) -> Verdict:
+        """By words and vector; intents that the heads do not know yet are judged by their nearest texts.
+
+        Args:
+            text: normalized; the one that was embedded.
+            embedded: its vector, to be trusted.
+            neighbours: the nearest intents of `source`, best first.
+            source: what may be read.
+            thresholds: of the namespace.
+        """
+        heads = self._heads
+        allowed = None if heads is None else self._allowed(heads, source)
+        near = self._near(neighbours, thresholds)
+        if heads is None or allowed is None or heads.semantic is None:
+            return near
+        ranked = heads.by_both(heads.lexical.score(match_form(text)), embedded.vector, allowed, N_FOUND)
+        known = Verdict(_named(heads, ranked), _accept(thresholds, heads.full_stage.risk))
+        if not near.found or near.found[0].intent in heads.labels or near.confidence <= known.confidence:
+            return known
+        return near
+
+    def wants_neighbours(self, source: IntentSource) -> bool:
+        """Whether the heads leave anything to the index."""
+        heads = self._heads
+        return heads is None or heads.semantic is None or not source.intents <= heads.known
+
+    def _near(self, neighbours: Sequence[Neighbour], thresholds: Confidence) -> Verdict:
+        confidences = self._calibration.confidences([neighbour.similarity for neighbour in neighbours])
+        found = (
+            Alternative(neighbour.intent, confidence)
+            for neighbour, confidence in zip(neighbours, confidences, strict=True)
+        )
+        accept = thresholds.accept if thresholds.risk is None else 1 - thresholds.risk
+        return Verdict(tuple(found), accept)
+
+    def _allowed(self, heads: Heads, source: IntentSource) -> NDArray[np.bool_] | None:
+        """Which labels may be read; None where none of them may."""
+        allowed = self._masks.get(source.intents)
+        if allowed is None:
+            allowed = np.array([label in source.intents for label in heads.labels], dtype=np.bool_)
+            if len(self._masks) < _MAX_MASKS:
+                self._masks[source.intents] = allowed
+        return allowed if allowed.any() else None
+
+
+def _named(heads: Heads, ranked: Ranked) -> tuple[Alternative, ...]:
+    return tuple(
+        Alternative(heads.labels[place], confidence)
+        for place, confidence in zip(ranked.places, ranked.confidences, strict=True)
+    )
+
+
+def _accept(thresholds: Confidence, table: RiskTable) -> float:
+    """From which confidence on a reading is acted on: as the stated risk needs it, else the policy's own figure."""
+    if thresholds.risk is None:
+        return thresholds.accept
+    return table.threshold(thresholds.risk) if len(table.confidences) else 1 - thresholds.risk

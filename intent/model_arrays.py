@@ -1,0 +1,92 @@
+"""The arrays of heads as bytes: NumPy's own format, without pickle, and every shape checked on the way in."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from intent.heads import Heads
+
+Arrays = Mapping[str, NDArray[Any]]
+
+_INTEGERS = frozenset({"first", "lexical_n_wrong", "full_n_wrong"})
+
+
+def bytes_of(heads: Heads) -> bytes:
+    """All arrays of the heads, by name, as one archive."""
+    lexical, semantic = heads.lexical, heads.semantic
+    arrays: dict[str, NDArray[Any]] = {
+        "idf": lexical.idf,
+        "lexical_weights": lexical.weights,
+        "lexical_bias": lexical.bias,
+    }
+    for name, stage in (("lexical", heads.lexical_stage), ("full", heads.full_stage)):
+        arrays |= {f"{name}_confidences": stage.risk.confidences, f"{name}_n_wrong": stage.risk.n_wrong}
+    if semantic is not None:
+        arrays |= {"semantic_weights": semantic.weights, "semantic_bias": semantic.bias}
+        arrays |= {"prototypes": semantic.prototypes, "first": semantic.first}
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def read_arrays(content: bytes) -> Arrays:
+    """The arrays by name.
+
+    Raises:
+        ValueError: the bytes are no archive of plain arrays.
+    """
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"no archive of plain arrays ({error})") from error
+
+
+def checked(arrays: Arrays, *, n_rows: int, n_labels: int) -> Arrays:
+    """The arrays, if they are those of heads.
+
+    Args:
+        arrays: by name.
+        n_rows: grams in the vocabulary.
+        n_labels: intents.
+
+    Raises:
+        ValueError: one is missing, or has another shape or type; the message gives both.
+    """
+    shapes = _shapes(arrays, n_rows, n_labels)
+    if set(arrays) != set(shapes):
+        raise ValueError(f"holds the arrays {sorted(arrays)}, expected {sorted(shapes)}")
+    for name, shape in shapes.items():
+        array, kind = arrays[name], "i" if name in _INTEGERS else "f"
+        if array.shape != shape:
+            raise ValueError(f"{name} has the shape {array.shape}, expected {shape}")
+        if array.dtype.kind != kind or not np.isfinite(array).all():
+            raise ValueError(f"{name} is of {array.dtype}, expected finite numbers of kind '{kind}'")
+    if "first" in arrays:
+        starts = [*arrays["first"].tolist(), len(arrays["prototypes"])]
+        if starts[0] != 0 or any(end <= start for start, end in pairwise(starts)):
+            raise ValueError(f"first does not give each of the {n_labels} labels a prototype")
+    return arrays
+
+
+def _shapes(arrays: Arrays, n_rows: int, n_labels: int) -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {
+        "idf": (n_rows,),
+        "lexical_weights": (n_rows, n_labels),
+        "lexical_bias": (n_labels,),
+    }
+    for name in ("lexical_confidences", "full_confidences"):
+        n_readings = arrays[name].size if name in arrays else 0
+        shapes |= {name: (n_readings,), name.replace("confidences", "n_wrong"): (n_readings,)}
+    if "prototypes" in arrays:
+        n_prototypes, dim = (*arrays["prototypes"].shape, 0, 0)[:2]
+        shapes |= {"semantic_weights": (n_labels, dim), "semantic_bias": (n_labels,)}
+        shapes |= {"prototypes": (n_prototypes, dim), "first": (n_labels,)}
+    return shapes

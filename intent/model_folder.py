@@ -1,0 +1,252 @@
+"""Model folders: heads on disk, with a manifest that says what they were fitted on and what they are worth.
+
+A folder holds `manifest.json`, `arrays.npz` and `vocabulary.txt` (one gram a line, in the order of the rows). Only
+bytes that match the manifest's digests are loaded, and nothing in them is executed: the arrays are read without pickle.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from intent.confidence import Confidence, RiskTable
+from intent.embedder import FileRecord
+from intent.heads import Heads, Stage
+from intent.lexical import Lexical
+from intent.model_arrays import Arrays, bytes_of, checked, read_arrays
+from intent.prior import PRIOR
+from intent.semantic import Semantic
+from models.errors import ModelError
+
+MANIFEST_FILE = "manifest.json"
+ARRAYS_FILE = "arrays.npz"
+VOCABULARY_FILE = "vocabulary.txt"
+FORMAT: Literal[1] = 1
+_FIX = "write the folder again with `agency-router train`"
+
+
+class Origin(BaseModel):
+    """What heads were made from, and what they are worth.
+
+    Attributes:
+        encoder_id: of the encoder whose vectors the semantic head was fitted on; None where there is no such head.
+        seed: of the fit.
+        n_examples: labelled texts it was fitted on.
+        data: name of each source → sha256 of what was read.
+        metrics: figures of the exam.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    encoder_id: str | None = None
+    seed: int = 0
+    n_examples: int = 0
+    data: dict[str, str] = Field(default_factory=dict)
+    metrics: dict[str, Any] = Field(default_factory=dict)
+
+
+class _Slopes(BaseModel):
+    """A `Confidence`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    weights: tuple[float, ...]
+    bias: float
+
+    @classmethod
+    def of(cls, confidence: Confidence) -> Self:
+        return cls(weights=confidence.weights, bias=confidence.bias)
+
+    def confidence(self) -> Confidence:
+        return Confidence(self.weights, self.bias)
+
+
+class _Numbers(BaseModel):
+    """The single numbers of heads; their arrays are in a file of their own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    unseen_idf: float
+    lexical_weight: float
+    early: float
+    lexical_in_scope: _Slopes
+    lexical_is_right: _Slopes
+    full_in_scope: _Slopes
+    full_is_right: _Slopes
+
+
+class Manifest(Origin):
+    """What a model folder holds.
+
+    Attributes:
+        format: of the folder.
+        labels: the intents, in the order of the scores.
+        labels_sha256: of the labels, to compare two folders by.
+        numbers: the single numbers of the heads.
+        versions: of Python and the libraries that made it.
+        files: records of the arrays and the vocabulary, by file name.
+    """
+
+    format: Literal[1]
+    labels: tuple[str, ...] = Field(min_length=2)
+    labels_sha256: str
+    numbers: _Numbers
+    versions: dict[str, str]
+    files: dict[str, FileRecord]
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> Self:
+        if set(self.files) != {ARRAYS_FILE, VOCABULARY_FILE}:
+            raise ValueError(f"files are {sorted(self.files)}, expected {[ARRAYS_FILE, VOCABULARY_FILE]}")
+        if len(set(self.labels)) < len(self.labels):
+            raise ValueError("a label stands twice in labels")
+        for name, prior in (("lexical", PRIOR.lexical_stage), ("full", PRIOR.full_stage)):
+            for part in ("in_scope", "is_right"):
+                n, wanted = len(getattr(self.numbers, f"{name}_{part}").weights), len(getattr(prior, part).weights)
+                if n != wanted:
+                    raise ValueError(f"{name}_{part} has {n} weights, expected {wanted}")
+        derived = labels_digest(self.labels)
+        if self.labels_sha256 != derived:
+            raise ValueError(f"labels_sha256 is {self.labels_sha256}, but the labels give {derived}")
+        return self
+
+
+def labels_digest(labels: tuple[str, ...]) -> str:
+    """The sha256 of an ordered list of labels, as hex."""
+    return sha256(json.dumps(labels).encode()).hexdigest()
+
+
+def save_heads(heads: Heads, folder: Path, origin: Origin) -> Manifest:
+    """Write a model folder; an older one in its place is overwritten.
+
+    Args:
+        heads: what to keep.
+        folder: is made where there is none.
+        origin: for the manifest.
+
+    Returns:
+        The manifest that was written.
+
+    Raises:
+        ModelError: the folder holds other files, or cannot be written.
+    """
+    contents = {ARRAYS_FILE: bytes_of(heads), VOCABULARY_FILE: _vocabulary_of(heads.lexical)}
+    manifest = Manifest(
+        **origin.model_dump(),
+        format=FORMAT,
+        labels=heads.labels,
+        labels_sha256=labels_digest(heads.labels),
+        numbers=_numbers_of(heads),
+        versions={"python": platform.python_version(), **{name: version(name) for name in ("numpy", "scikit-learn")}},
+        files={name: FileRecord.of(content) for name, content in contents.items()},
+    )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        others = {path.name for path in folder.iterdir()} - {MANIFEST_FILE, *contents}
+        if others:
+            raise ModelError(f"{folder} is no model folder, it holds {min(others)}; name a new or an empty folder")
+        (folder / MANIFEST_FILE).unlink(missing_ok=True)  # last to come, first to go: half a folder has none
+        for name, content in contents.items():
+            (folder / name).write_bytes(content)
+        text = manifest.model_dump_json(indent=1)
+        temporary = folder / f"{MANIFEST_FILE}.new"
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, folder / MANIFEST_FILE)
+    except OSError as error:
+        raise ModelError(f"{folder} cannot be written ({error}); name another folder") from error
+    return manifest
+
+
+def load_heads(folder: Path, *, encoder_id: str | None = None) -> Heads:
+    """Read a model folder.
+
+    Args:
+        folder: as `save_heads` wrote it.
+        encoder_id: of the encoder at hand; None where its vectors do not matter.
+
+    Raises:
+        ModelError: a file is missing, is not what the manifest says, or the vectors are those of another encoder.
+    """
+    manifest = read_manifest(folder)
+    if None not in (encoder_id, manifest.encoder_id) and encoder_id != manifest.encoder_id:
+        raise ModelError(
+            f"{folder} was trained with the vectors of encoder {manifest.encoder_id}, the encoder at hand is"
+            f" {encoder_id}; set `encoder` to the one it was trained with, or train again"
+        )
+    content = _read_verified(folder, ARRAYS_FILE, manifest)
+    words = _read_verified(folder, VOCABULARY_FILE, manifest).decode("utf-8")
+    vocabulary = {gram: row for row, gram in enumerate(words.split("\n"))} if words else {}
+    try:
+        arrays = checked(read_arrays(content), n_rows=len(vocabulary), n_labels=len(manifest.labels))
+    except ValueError as error:
+        raise ModelError(f"{folder / ARRAYS_FILE}: {error}; {_FIX}") from error
+    numbers = manifest.numbers
+    semantic = None
+    if "prototypes" in arrays:
+        semantic = Semantic(*(arrays[name] for name in ("semantic_weights", "semantic_bias", "prototypes", "first")))
+    idf, weights, bias = (arrays[name] for name in ("idf", "lexical_weights", "lexical_bias"))
+    return Heads(
+        labels=manifest.labels,
+        lexical=Lexical(manifest.labels, vocabulary, idf, weights, bias, numbers.unseen_idf),
+        semantic=semantic,
+        lexical_stage=_stage(numbers.lexical_in_scope, numbers.lexical_is_right, arrays, "lexical"),
+        full_stage=_stage(numbers.full_in_scope, numbers.full_is_right, arrays, "full"),
+        lexical_weight=numbers.lexical_weight,
+        early=numbers.early,
+    )
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read `manifest.json` without opening the files it names.
+
+    Raises:
+        ModelError: it is missing, or no manifest of this format.
+    """
+    path = folder / MANIFEST_FILE
+    try:
+        return Manifest.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read ({error}); {_FIX}") from error
+    except ValidationError as error:
+        found = "; ".join(f"{'.'.join(map(str, each['loc'])) or 'manifest'}: {each['msg']}" for each in error.errors())
+        raise ModelError(f"{path} is not a model's manifest of format {FORMAT} ({found}); {_FIX}") from error
+
+
+def _numbers_of(heads: Heads) -> _Numbers:
+    return _Numbers(
+        unseen_idf=heads.lexical.unseen_idf,
+        lexical_weight=heads.lexical_weight,
+        early=heads.early,
+        lexical_in_scope=_Slopes.of(heads.lexical_stage.in_scope),
+        lexical_is_right=_Slopes.of(heads.lexical_stage.is_right),
+        full_in_scope=_Slopes.of(heads.full_stage.in_scope),
+        full_is_right=_Slopes.of(heads.full_stage.is_right),
+    )
+
+
+def _vocabulary_of(lexical: Lexical) -> bytes:
+    return "\n".join(sorted(lexical.vocabulary, key=lexical.vocabulary.__getitem__)).encode()
+
+
+def _read_verified(folder: Path, name: str, manifest: Manifest) -> bytes:
+    path, expected = folder / name, manifest.files[name].sha256
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read ({error}), expected sha256 {expected}; {_FIX}") from error
+    found = sha256(content).hexdigest()
+    if found != expected:
+        raise ModelError(f"{path} is not the file of the manifest: expected sha256 {expected}, found {found}; {_FIX}")
+    return content
+
+
+def _stage(in_scope: _Slopes, is_right: _Slopes, arrays: Arrays, name: str) -> Stage:
+    risk = RiskTable(arrays[f"{name}_confidences"], arrays[f"{name}_n_wrong"])
+    return Stage(in_scope.confidence(), is_right.confidence(), risk)

@@ -1,0 +1,46 @@
+"""Split: the parts of a sentence that may each want something of their own."""
+
+from __future__ import annotations
+
+import re
+
+_JOINTS = re.compile(
+    r"\s*[;；。]\s*|[?!？！]\s+(?=\S)"
+    r"|,?\s+(?:and|then|plus|also)(?:\s+(?:also|then|please|after that))*\s+"
+    r"|[，,、]?\s*(?:然后|另外|还有|并且|而且|同时|顺便|接着|以及|再帮我|也帮我|還有|另外|並且)\s*"
+    r"|[，,]\s*(?=(?:再|请|帮我|幫我|請))",
+    re.IGNORECASE,
+)
+_HAN = re.compile("[\u3400-\u9fff]")
+MAX_PARTS = 4
+_LEAST_WORDS = 2
+_LEAST_HAN = 3
+
+
+def split(text: str) -> list[str]:
+    """The parts of a normalized sentence, in order; the whole as the only part where nothing joins two.
+
+    A part is long enough to want something: two words, or three Chinese characters. Shorter ones stay with the part
+    before.
+
+    >>> split("cancel my order and tell me where the parcel is")
+    ['cancel my order', 'tell me where the parcel is']
+    >>> split("salt and pepper")
+    ['salt and pepper']
+    """
+    parts: list[str] = []
+    start = 0
+    for joint in _JOINTS.finditer(text):
+        before, after = text[start : joint.start()], text[joint.end() :]
+        if _is_enough(before) and _is_enough(after):
+            parts.append(before.strip())
+            start = joint.end()
+            if len(parts) == MAX_PARTS - 1:
+                break
+    if not parts:
+        return [text]
+    return [*parts, text[start:].strip()]
+
+
+def _is_enough(part: str) -> bool:
+    return len(part.split()) >= _LEAST_WORDS or len(_HAN.findall(part)) >= _LEAST_HAN

@@ -1,0 +1,107 @@
+"""Classifier: keeps the heads of intake fitted to the cards in force."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from hashlib import sha256
+from pathlib import Path
+
+from intent.cascade import Cascade
+from intent.fitter import fit_apart
+from intent.heads import Heads
+from intent.model_folder import Origin, load_heads, read_manifest
+from models.errors import ModelError
+from router.assemble import capability_texts
+from router.card_vectors import CardVectors
+from router.registry import Registry
+from router.snapshot import Snapshot
+
+log = logging.getLogger(__name__)
+
+FIT_VERSION = 1
+"""Rises when the same examples would be fitted otherwise, so that kept heads are not taken for fresh ones."""
+
+
+class Classifier:
+    """Fits new heads in a process of their own whenever the cards change, and swaps them in.
+
+    Until they are there, the old ones serve, and new capabilities are reached through the index.
+    """
+
+    def __init__(
+        self, registry: Registry, vectors: CardVectors, cascade: Cascade, *, folder: Path | None, timeout_s: float
+    ) -> None:
+        """Wire it up.
+
+        Args:
+            registry: says when cards change.
+            vectors: of the card texts.
+            cascade: where the heads go.
+            folder: keeps the newest heads for the next start; None keeps none.
+            timeout_s: a fit that takes longer is given up.
+        """
+        self._registry = registry
+        self._vectors = vectors
+        self._cascade = cascade
+        self._folder = folder
+        self._timeout_s = timeout_s
+        self._digest = ""
+
+    async def run(self) -> None:
+        """Fit after each change of the cards; runs until cancelled."""
+        while True:
+            await self._registry.changed.wait()
+            await self.catch_up()
+
+    async def catch_up(self) -> None:
+        """Fit, or load, heads for the cards in force.
+
+        Raises:
+            FitError: the fit failed; the old heads stay.
+        """
+        self._registry.changed.clear()
+        examples = examples_of(self._registry.snapshot)
+        digest = _digest(examples)
+        if digest == self._digest:
+            return
+        if len({intent for _, intent in examples}) < 2:
+            heads = None
+        else:
+            heads = await self._kept(digest) or await self._fitted(examples, digest)
+        self._cascade.use(heads)
+        self._digest = digest
+
+    async def _kept(self, digest: str) -> Heads | None:
+        folder = self._folder
+        if folder is None or not (folder / "manifest.json").exists():
+            return None
+        try:
+            manifest = await asyncio.to_thread(read_manifest, folder)
+            if manifest.data.get("examples") != digest:
+                return None
+            return await asyncio.to_thread(load_heads, folder, encoder_id=self._vectors.encoder_id)
+        except ModelError as error:
+            log.warning("kept classifiers are not used, they are fitted anew: %s", error)
+            return None
+
+    async def _fitted(self, examples: list[tuple[str, str]], digest: str) -> Heads:
+        vectors = await self._vectors.of([text for text, _ in examples])
+        origin = Origin(encoder_id=self._vectors.encoder_id, n_examples=len(examples), data={"examples": digest})
+        heads = await fit_apart(examples, vectors, origin=origin, timeout_s=self._timeout_s, keep=self._folder)
+        log.info("classifiers fitted: %d intents, %d examples", len(heads.labels), len(examples))
+        return heads
+
+
+def examples_of(snapshot: Snapshot) -> list[tuple[str, str]]:
+    """The distinct (normalized text, intent) of all routable capabilities, in a stable order."""
+    pairs = set()
+    for entry in snapshot.entries:
+        if entry.flaw is None:
+            pairs |= {(text, entry.capability.intent) for text in capability_texts(entry.capability)}
+    return sorted(pairs)
+
+
+def _digest(examples: list[tuple[str, str]]) -> str:
+    return sha256(json.dumps([FIT_VERSION, examples]).encode()).hexdigest()

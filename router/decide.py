@@ -1,0 +1,202 @@
+"""Decider: from a case to its decision: read, permit, check, select, plan, or ask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from intent.llm.escalate import Escalation
+from intent.llm.escalated import Escalated, EscalationStatus
+from intent.llm.prompt import IntentText
+
+from intent.intake import Intake
+from intent.normalize import normalize, script_language
+from models.decision import Attempt, Reason, RouteDecision
+from models.ports import Clock
+from models.reading import Certainty, Reading
+from router import answers
+from router.case import Case
+from router.clarify import options, question
+from router.eligibility import check
+from router.permit import labelled, permitted, permitted_of
+from router.planner import Callee, plan
+from router.scorer import Blend
+from router.selection import Selection, preference_of, select
+from router.snapshot import Entry
+
+_TOLD = frozenset({EscalationStatus.CHOSEN, EscalationStatus.NONE, EscalationStatus.DISABLED})
+
+
+class Decider:
+    """Decides cases; keeps nothing between them."""
+
+    def __init__(self, intake: Intake, escalation: Escalation, clock: Clock) -> None:
+        self._intake = intake
+        self._escalation = escalation
+        self._clock = clock
+
+    async def decide(self, case: Case) -> RouteDecision:
+        """The decision of a case whose envelope is in order.
+
+        Raises:
+            InvalidPayloadError: the payload fits no permitted capability's input schema.
+            OverloadedError: too many utterances wait for the encoder.
+        """
+        if not case.snapshot.scope(case.namespaces).has_routable:
+            return self._fallback(case, Reason.NO_CAPABLE_AGENT)
+        if case.remaining_ms <= 0 and case.request.intent is None:
+            return self._fallback(case, Reason.DEADLINE)
+        try:
+            case.reading = await self._read(case)
+        except TimeoutError:
+            case.degraded.append("encoder: no time left")
+            return self._fallback(case, Reason.DEADLINE)
+        return await self.decide_read(case)
+
+    async def decide_read(self, case: Case) -> RouteDecision:
+        """The decision of a case that has been read."""
+        reading = case.reading
+        assert reading is not None
+        case.degraded.extend(reading.degraded)
+        self._hide_unreachable(case)
+        if reading.certainty is Certainty.OUT_OF_SCOPE:
+            return self._fallback(case, Reason.OUT_OF_SCOPE)
+        if reading.certainty is Certainty.AMBIGUOUS:
+            return await self._settle(case)
+        return self._pick(case)
+
+    async def _read(self, case: Case) -> Reading:
+        request, snapshot = case.request, case.snapshot
+        if request.intent is not None:
+            text = normalize(request.utterance) if request.utterance else ""
+            return Reading(
+                text=text,
+                language=script_language(text) if text else "und",
+                certainty=Certainty.SURE,
+                intent=request.intent,
+                confidence=1.0,
+                source="caller",
+                preference=snapshot.rules.preference(text, request.namespace) if text else None,
+            )
+        return await self._intake.read(
+            request.utterance or "",
+            snapshot.scope(case.namespaces),
+            rules=snapshot.rules,
+            namespace=request.namespace,
+            thresholds=case.policy.confidence,
+            wait_ms=case.remaining_ms,
+        )
+
+    def _hide_unreachable(self, case: Case) -> None:
+        """Alternatives tell only of intents that this caller could get, and with `hide_denied` so does the intent."""
+        reading = case.reading
+        if reading is None:
+            return
+        if case.policy.hide_denied:
+            # Unknown ones too: a denial that looked different from them would tell what is there.
+            case.hides_intent = reading.intent is None or not self._reachable(case, reading.intent)
+        if reading.alternatives:
+            kept = tuple(other for other in reading.alternatives if self._reachable(case, other.intent))
+            if len(kept) != len(reading.alternatives):
+                case.reading = replace(reading, alternatives=kept)
+
+    def _reachable(self, case: Case, intent: str) -> list[Entry]:
+        return permitted_of(case.snapshot, case.namespaces, intent, case.request, case.grants)
+
+    def _pick(self, case: Case) -> RouteDecision:
+        reading = case.reading
+        assert reading is not None
+        assert reading.intent is not None
+        fitting = labelled(case.snapshot.routable(case.namespaces, reading.intent), case.request)
+        if not fitting:
+            return self._fallback(case, Reason.NO_CAPABLE_AGENT)
+        allowed = permitted(fitting, case.request, case.grants)
+        if not allowed:
+            return answers.deny(case, self.elapsed_ms(case))
+        case.checked_ms = self._clock.now_ms()
+        case.eligible = check(allowed, case.request, case.remaining_ms)
+        if not case.eligible.entries:
+            return self._fallback(case, Reason.DEADLINE if case.late else Reason.NO_CAPABLE_AGENT)
+        blend = Blend.of(case.policy, preference_of(case.request, reading.preference, case.policy))
+        case.selection = select(case.eligible.entries, reading.confidence, case.request, blend, case.seed)
+        _note_wish(case)
+        return answers.invoke(case, _plan(case, case.selection), self.elapsed_ms(case))
+
+    async def _settle(self, case: Case) -> RouteDecision:
+        """Several intents may be meant: ask a language model, if there is one, else the caller."""
+        reading = case.reading
+        assert reading is not None
+        found = options(case, reading)
+        if not found and reading.vector is not None:
+            # All that came near is out of reach: search again among what is not.
+            allowed = permitted(
+                labelled(case.snapshot.routable_in(case.namespaces), case.request), case.request, case.grants
+            )
+            found = options(case, await self._intake.reread(reading, case.snapshot.scope_of(allowed)))
+        if not found:
+            return answers.deny(case, self.elapsed_ms(case))
+        told = await self._ask_model(case, reading, found)
+        if told.intent is not None:
+            case.reading = replace(reading, intent=told.intent, source="llm", certainty=Certainty.SURE)
+            return self._pick(case)
+        if told.status is EscalationStatus.NONE:
+            return self._fallback(case, Reason.OUT_OF_SCOPE)
+        asked = [(entry.capability.intent, entry.capability.description) for entry in found]
+        return answers.clarify(case, Reason.AMBIGUOUS, question(found), asked, self.elapsed_ms(case))
+
+    async def _ask_model(self, case: Case, reading: Reading, found: Sequence[Entry]) -> Escalated:
+        if not case.policy.llm:
+            return Escalated(None, EscalationStatus.DISABLED)
+        case.checked_ms = self._clock.now_ms()
+        told = await self._escalation.ask(
+            reading.text,
+            [_text_of(entry) for entry in found],
+            remaining_ms=case.remaining_ms,
+            budget_tokens=case.request.budget_tokens,
+        )
+        case.n_llm_tokens += told.n_tokens
+        if told.status not in _TOLD:
+            case.degraded.append(f"llm: {told.status.value}")
+        return told
+
+    def _fallback(self, case: Case, reason: Reason) -> RouteDecision:
+        return answers.fallback(case, reason, self.elapsed_ms(case))
+
+    def elapsed_ms(self, case: Case) -> float:
+        """Since the arrival of the request."""
+        return self._clock.monotonic_ms() - case.started_ms
+
+
+def _text_of(entry: Entry) -> IntentText:
+    capability = entry.capability
+    return IntentText(capability.intent, capability.description, tuple(capability.examples[:5]))
+
+
+def _plan(case: Case, selection: Selection) -> list[Attempt]:
+    chosen = selection.chosen
+    backup = _backup_of(chosen, case.eligible.entries)
+    return plan(
+        _callee(chosen),
+        backup=None if backup is None else _callee(backup),
+        remaining_ms=case.remaining_ms,
+        decision_id=case.decision_id,
+        seed=case.seed,
+    )
+
+
+def _note_wish(case: Case) -> None:
+    if case.request.target_agent is not None and case.selection is not None and not case.selection.wished:
+        case.degraded.append("target_agent: not eligible, another was chosen")
+
+
+def _backup_of(chosen: Entry, eligible: Sequence[Entry]) -> Entry | None:
+    """The agent's backup, if it passed every check itself; one of its own namespace before another."""
+    name = chosen.card.backup_agent_id
+    if name is None:
+        return None
+    backups = [entry for entry in eligible if entry.card.agent_id == name and entry is not chosen]
+    return min(backups, key=lambda entry: (entry.card.namespace != chosen.card.namespace, entry.number), default=None)
+
+
+def _callee(entry: Entry) -> Callee:
+    return Callee(entry.card, entry.capability, entry.card.timeout_ms)
