@@ -16,6 +16,7 @@ _HOUR = r"(\d{1,2}|二?十[一二三四]?|[零一二两三四五六七八九])"
 _MINUTE = r"(?:[二三四五]?十[一二三四五六七八九]?|零[一二三四五六七八九]|\d{2})"
 _N = rf"({DIGITS}|{ZH}|半|一个半|{ZH}个半)"
 _UNIT = "(秒钟?|分钟|小时|钟头|天|日|周|星期|礼拜|个月|年)"
+_NUMERAL = "[0-9.零一二两三四五六七八九十百千万几数]"
 _SPAN = rf"{_N} ?个? ?{_UNIT} ?"
 _UNITS = {"秒": "seconds", "分": "minutes", "小": "hours", "钟": "hours", "天": "days", "日": "days"}
 _UNITS |= {"周": "weeks", "星": "weeks", "礼": "weeks", "个": "months", "月": "months", "年": "years"}
@@ -138,10 +139,11 @@ _BARE_HOUR_ENDS = "左右|之?前|以前|见|出发|开始|到达|准时|集合|
 ATOMS = (
     Atom(
         rf"({_SPAN}(?:{_SPAN})?(?:{_SPAN})?(?:之|以)?前)",
-        lambda groups, now: _relative(groups, now, -1),
+        _before,
+        not_before=_NUMERAL,
         not_after="台|面|提|言",
     ),
-    Atom(rf"({_SPAN}(?:{_SPAN})?(?:{_SPAN})?(?:之|以)?后)", _after),
+    Atom(rf"({_SPAN}(?:{_SPAN})?(?:{_SPAN})?(?:之|以)?后)", _after, not_before=_NUMERAL),
     Atom(rf"((?:过去|最近|近)的?{_N} ?个? ?{_UNIT})", _before),
     Atom(rf"((?:未来|接下来)的?{_N} ?个? ?{_UNIT})", _after),
     Atom("((大前|大后|前|昨|今|明|后)[天日]())", _day, not_before="[先以往从每半0-9一二三四五六七八九十两]"),

@@ -17,10 +17,10 @@ from intent.found_ids import find_emails, find_explicit_ids, find_ids, find_phon
 from intent.found_numbers import find_amounts, find_numbers, find_quantities
 from models.entity import Found
 
-MAX_CHARS = 4_000
+MAX_CHARS = 2_000
 """Only so much of a text is looked at; what touches that end is left out, for it may go on."""
 
-MAX_FOUND = 100
+MAX_FOUND = 50
 """At most so many entities are told, the first ones."""
 
 

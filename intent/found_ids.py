@@ -13,6 +13,7 @@ from intent.entity_patterns import (
     URL,
 )
 from intent.entity_words import NAMES
+from intent.matching import matches_of
 from models.entity import EntityKind, Found
 
 _URL_ENDS = ".,;:!?)]}'\""
@@ -30,7 +31,7 @@ def find_urls(text: str) -> list[Found]:
     if "." not in text:
         return []
     found = []
-    for match in URL.finditer(text):
+    for match in matches_of(URL, text):
         start, end = match.span()
         while end > start and text[end - 1] in _URL_ENDS and not _closes(text, start, end):
             end -= 1
@@ -43,7 +44,7 @@ def find_emails(text: str) -> list[Found]:
     """E-mail addresses."""
     if "@" not in text:
         return []
-    return [_of("email", text, *match.span()) for match in EMAIL.finditer(text)]
+    return [_of("email", text, *match.span()) for match in matches_of(EMAIL, text)]
 
 
 def find_phones(text: str) -> list[Found]:
@@ -53,11 +54,11 @@ def find_phones(text: str) -> list[Found]:
     '5551234567'
     """
     found = []
-    for match in PHONE.finditer(text):
+    for match in matches_of(PHONE, text):
         start, end = match.span()
         if _is_whole(text, start, end):
             found.append(_phone(text, start, end))
-    for match in PHONE_CUED.finditer(text):
+    for match in matches_of(PHONE_CUED, text):
         start, end = match.span(1)
         if _is_whole(text, start, end):
             found.append(_phone(text, start, end))
@@ -67,7 +68,7 @@ def find_phones(text: str) -> list[Found]:
 def find_explicit_ids(text: str) -> list[Found]:
     """Ids that are called so: `order number 12`, `#8841`, `订单号 4711`."""
     found = []
-    for match in ID_EXPLICIT.finditer(text):
+    for match in matches_of(ID_EXPLICIT, text):
         group = next(n for n, value in enumerate(match.groups(), 1) if value is not None)
         start, end = match.span(group)
         token = text[start:end]
@@ -81,13 +82,13 @@ def find_explicit_ids(text: str) -> list[Found]:
 def find_ids(text: str) -> list[Found]:
     """Ids by their form (A-1042, long rows of digits), or behind a thing that has one (order 48213)."""
     found = []
-    for match in ID_WEAK.finditer(text):
+    for match in matches_of(ID_WEAK, text):
         group = 2 if match.group(2) is not None else 4
         start, end = match.span(group)
         thing = match.group(group - 1).lower()
         if _is_whole(text, start, end) and _is_weak_id(text, start, end, thing):
             found.append(_of("id", text, start, end))
-    for match in ID_BARE.finditer(text):
+    for match in matches_of(ID_BARE, text):
         start, end = match.span()
         token = text[start:end]
         named = token.replace("_", "-").split("-")[0].lower() in NAMES
@@ -131,7 +132,7 @@ def _is_word(character: str) -> bool:
 
 def _closes(text: str, start: int, end: int) -> bool:
     """Whether the parenthesis at the end has its opening one inside."""
-    return text[end - 1] == ")" and "(" in text[start:end]
+    return text[end - 1] == ")" and text.count("(", start, end) >= text.count(")", start, end)
 
 
 def _of(kind: EntityKind, text: str, start: int, end: int) -> Found:

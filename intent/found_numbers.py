@@ -19,6 +19,7 @@ from intent.entity_patterns import (
     WEIGHED,
 )
 from intent.entity_words import CURRENCY_WORDS, ENGLISH_UNIT, NO_PLURAL, PARTS, SYMBOLS
+from intent.matching import matches_of
 from intent.numerals import number_of
 from models.entity import EntityKind, Found
 
@@ -36,16 +37,16 @@ _LONE_ENGLISH = frozenset({"one", "a dozen"})
 def find_amounts(text: str, language: str = "und") -> list[Found]:
     """Amounts of money, with their currency as ISO 4217 code.
 
-    >>> [(found.value, found.unit) for found in find_amounts("两百三十块还是 $5k")]
-    [(230, 'CNY'), (5000, 'USD')]
+    >>> [(found.value, found.unit) for found in find_amounts("$5k, or 两百三十块")]
+    [(5000, 'USD'), (230, 'CNY')]
     """
     found = []
-    for match in AMOUNT_PREFIX.finditer(text):
+    for match in matches_of(AMOUNT_PREFIX, text):
         symbol, digits, scale, zh_scale = match.groups()
         value = number_of(digits, scale or zh_scale)
         if value is not None and _is_free(text, *match.span()):
             found += _with_range("amount", text, match.start(), match.end(), value, _currency(symbol.lower(), language))
-    for match in AMOUNT_SUFFIX.finditer(text):
+    for match in matches_of(AMOUNT_SUFFIX, text):
         found += _suffixed(text, match, language)
     return found
 
@@ -57,7 +58,7 @@ def find_quantities(text: str) -> list[Found]:
     [(3, 'bag'), (2, '个')]
     """
     found = []
-    for match in QUANTITY_ENGLISH.finditer(text):
+    for match in matches_of(QUANTITY_ENGLISH, text):
         numeral, scale, zh_scale, percent, unit, plural = match.groups()
         value = number_of(numeral, scale or zh_scale)
         if value is None or (plural or "").lower() in NO_PLURAL or not _is_free(text, *match.span()):
@@ -70,13 +71,13 @@ def find_quantities(text: str) -> list[Found]:
         found += _with_range("quantity", text, match.start(), match.end(), value, name and name.lower())
     if text.isascii():
         return found
-    for match in QUANTITY_CHINESE.finditer(text):
+    for match in matches_of(QUANTITY_CHINESE, text):
         numeral, _, zh_scale, percent, unit = match.groups()
         value = number_of(numeral, zh_scale)
         if value is None or not _is_free(text, *match.span()) or not _counts(text, match.start(), match.end(), numeral):
             continue
         found += _with_range("quantity", text, match.start(), match.end(), value, percent or unit)
-    for match in PERCENT_CHINESE.finditer(text):
+    for match in matches_of(PERCENT_CHINESE, text):
         value = number_of(match.group(2))
         if value is not None:
             found.append(Found("quantity", value, match.group(), match.start(), match.end(), "%"))
@@ -86,7 +87,7 @@ def find_quantities(text: str) -> list[Found]:
 def find_numbers(text: str) -> list[Found]:
     """Numbers that stand alone: digits, words from two on, Chinese numerals of several characters."""
     found = []
-    for match in NUMBER.finditer(text):
+    for match in matches_of(NUMBER, text):
         numeral, scale, zh_scale = match.groups()
         start, end = match.span()
         if scale and len(scale) == 1 and scale in "mM":

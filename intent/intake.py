@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from intent.cascade import Cascade, Verdict
 from intent.embed_pool import EmbedPool
 from intent.normalize import gist, has_words, normalize, script_language
 from intent.rules import Rules
+from intent.split import split
 from models.policy import Confidence
 from models.ports import Embedded, IntentSource
 from models.reading import (
@@ -21,10 +23,23 @@ from models.reading import (
 )
 
 N_ALTERNATIVES = 5
+LEAST_OF_PART = 0.7
+"""A part of a sentence counts as a wish of its own only from this confidence on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What belongs to one request while its text is read."""
+
+    source: IntentSource
+    rules: Rules
+    namespace: str
+    thresholds: Confidence
+    until_s: float
 
 
 class Intake:
-    """Reads utterances by a cascade, cheapest stage first: identical examples, words, then words and vector.
+    """Reads utterances by a cascade, cheapest stage first: rules, identical examples, words, then words and vector.
 
     Attributes:
         cascade: the heads in force.
@@ -61,23 +76,46 @@ class Intake:
             OverloadedError: too many utterances wait for the encoder.
             TimeoutError: the encoder did not answer within `wait_ms`.
         """
-        until_s = asyncio.get_running_loop().time() + wait_ms / 1000
+        asked = _Asked(
+            source=source,
+            rules=rules,
+            namespace=namespace,
+            thresholds=thresholds,
+            until_s=asyncio.get_running_loop().time() + wait_ms / 1000,
+        )
         text = normalize(utterance)
-        preference = rules.preference(text, namespace)
-        exact = source.exact(text) if has_words(text) else ()
-        if exact:
-            return _of_exact(text, exact, preference)
+        reading = await self._read_whole(text, asked)
+        pieces = split(text)
+        if len(pieces) == 1 or (reading.source == "lexical" and reading.confidence == 1.0):
+            return reading
+        readings = [await self._read_whole(piece, asked) for piece in pieces]
+        sure = [each for each in readings if each.certainty is Certainty.SURE and each.confidence >= LEAST_OF_PART]
+        first, *others = list({each.intent: each for each in reversed(sure)}.values())[::-1] or [reading]
+        if not others:
+            return reading
+        return replace(first, text=text, preference=reading.preference, parts=tuple(others))
+
+    async def _read_whole(self, text: str, asked: _Asked) -> Reading:
+        """The reading of a text that is taken to want one thing."""
+        source, thresholds = asked.source, asked.thresholds
+        preference = asked.rules.preference(text, asked.namespace)
         if not has_words(text):
             return _nothing(text, preference)
+        ruled = asked.rules.intent(text, asked.namespace, source.intents)
+        if ruled is not None:
+            return _of_verdict(text, Verdict((ruled,), thresholds.accept), thresholds, "rule", preference)
+        exact = source.exact(text)
+        if exact:
+            return _of_exact(text, exact, preference)
         verdict = self.cascade.by_words(text, source, thresholds, alone=False)
         if verdict.is_sure:
             return _of_verdict(text, verdict, thresholds, "lexical", preference)
-        reading = await self._by_vector(text, text, source, preference, thresholds, until_s)
+        reading = await self._by_vector(text, text, asked, preference)
         short = gist(text)
         if reading.certainty is Certainty.SURE or short == text:
             return reading
         # An id, an amount or an emoji drags a short sentence away from every example: look again without it.
-        again = await self._by_vector(text, short, source, preference, thresholds, until_s)
+        again = await self._by_vector(text, short, asked, preference)
         return again if again.confidence > reading.confidence else reading
 
     async def reread(self, reading: Reading, source: IntentSource) -> Reading:
@@ -88,23 +126,17 @@ class Intake:
         return await self._judged(reading.text, reading.text, embedded, source, reading.preference, Confidence())
 
     async def _by_vector(
-        self,
-        text: str,
-        embedded_text: str,
-        source: IntentSource,
-        preference: RequestedPreference | None,
-        thresholds: Confidence,
-        until_s: float,
+        self, text: str, embedded_text: str, asked: _Asked, preference: RequestedPreference | None
     ) -> Reading:
-        left_s = until_s - asyncio.get_running_loop().time()
+        left_s = asked.until_s - asyncio.get_running_loop().time()
         embedded = await self._pool.embed(embedded_text, wait_ms=left_s * 1000)
         if embedded.is_trusted:
-            return await self._judged(text, embedded_text, embedded, source, preference, thresholds)
-        verdict = self.cascade.by_words(embedded_text, source, thresholds, alone=True)
+            return await self._judged(text, embedded_text, embedded, asked.source, preference, asked.thresholds)
+        verdict = self.cascade.by_words(embedded_text, asked.source, asked.thresholds, alone=True)
         unknown = ("encoder: too many unknown tokens",)
         if not verdict.found:
             return _nothing(text, preference, degraded=unknown)
-        return _of_verdict(text, verdict, thresholds, "lexical", preference, degraded=unknown)
+        return _of_verdict(text, verdict, asked.thresholds, "lexical", preference, degraded=unknown)
 
     async def _judged(
         self,

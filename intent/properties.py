@@ -55,6 +55,7 @@ _SPLIT = re.compile(r"[\s_\-./:,;()]+")
 _CHECK = re.compile(r"check_?(in|out)")
 _JOINERS = re.compile(r"[_\-\s]+")
 _MAX_PROPERTIES = 200
+MAX_ITEMS = 100
 _MAX_OPTIONS = 200
 _MAX_STEPS = 64
 
@@ -72,6 +73,7 @@ class Property:
         words: words of the name, lower case.
         place: -1 the beginning of a period, 1 its end, 0 neither.
         is_array: whether the value is a list.
+        n_items: how many items the list may have, at least and at most.
         options: strings of an `enum`, each with the forms in which it is looked for, lower case.
     """
 
@@ -81,6 +83,7 @@ class Property:
     words: frozenset[str]
     place: int
     is_array: bool = False
+    n_items: tuple[int, int] = (0, MAX_ITEMS)
     options: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
@@ -116,12 +119,22 @@ def _property(name: str, schema: Any, root: Mapping[str, Any], hint: Any) -> Pro
     schemas = tuple(_branches(schema, root))
     arrays = [each for each in schemas if "array" in types_of(each)]
     is_array = bool(arrays) and len(arrays) == len(schemas)
+    n_items = (0, MAX_ITEMS)
     if is_array:
+        arrays = [each for each in arrays if "enum" not in each and "const" not in each]
+        n_items = _n_items(arrays)
         schemas = tuple(item for each in arrays for item in _branches(each.get("items", {}), root))
     words = words_of(name)
     place = -1 if _START.intersection(words) else 1 if _END.intersection(words) else 0
     kinds = _kinds(words, schemas, schema, hint)
-    return Property(name, schemas, kinds, frozenset(words), place, is_array, tuple(_options(schemas)))
+    return Property(name, schemas, kinds, frozenset(words), place, is_array, n_items, tuple(_options(schemas)))
+
+
+def _n_items(arrays: list[Mapping[str, Any]]) -> tuple[int, int]:
+    bounds = [
+        [each[key] for each in arrays if isinstance(each.get(key), int | float)] for key in ("minItems", "maxItems")
+    ]
+    return int(max(bounds[0], default=0)), int(min([*bounds[1], MAX_ITEMS]))
 
 
 def _options(schemas: tuple[Mapping[str, Any], ...]) -> Iterator[tuple[str, tuple[str, ...]]]:

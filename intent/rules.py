@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import re2
 
 from models.policy import Rule
+from models.reading import Alternative
 from models.request import Preference
 
 _OPTIONS = re2.Options()
@@ -25,19 +26,46 @@ def compile_pattern(pattern: str) -> Any:
 
 
 class Rules:
-    """A policy's rules, in their order; the first that matches wins."""
+    """A policy's rules; of those that match the one of the highest priority counts, then the first."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        self._rules = [(rule, compile_pattern(rule.pattern)) for rule in rules]
+        ordered = sorted(rules, key=lambda rule: -rule.priority)
+        self._rules = [(rule, compile_pattern(pattern_of(rule))) for rule in ordered]
 
     def preference(self, text: str, namespace: str) -> Preference | None:
-        """What the sentence itself asks for; None where no rule matches.
+        """What the sentence itself asks for; None where no rule says.
 
         Args:
             text: the normalized utterance.
             namespace: where the request is made.
         """
+        rule = self._first(text, namespace, lambda rule: rule.preference is not None)
+        return None if rule is None else rule.preference
+
+    def intent(self, text: str, namespace: str, among: Container[str]) -> Alternative | None:
+        """The intent that a rule gives the sentence, if it is one of `among`; None where no rule says."""
+        rule = self._first(text, namespace, lambda rule: rule.intent in among)
+        return None if rule is None or rule.intent is None else Alternative(rule.intent, rule.confidence)
+
+    def _first(self, text: str, namespace: str, counts: Callable[[Rule], bool]) -> Rule | None:
         for rule, pattern in self._rules:
-            if (rule.namespace is None or rule.namespace == namespace) and pattern.search(text):
-                return rule.preference
+            if rule.namespace in (None, namespace) and counts(rule) and pattern.search(text):
+                return rule
         return None
+
+
+def pattern_of(rule: Rule) -> str:
+    """The rule's pattern and keywords as one pattern.
+
+    >>> pattern_of(Rule(keywords=["in depth"], preference="best"))
+    '(?:\\bin depth\\b)'
+    """
+    choices = [] if rule.pattern is None else [rule.pattern]
+    choices += [_keyword(keyword) for keyword in rule.keywords]
+    return "|".join(f"(?:{choice})" for choice in choices)
+
+
+def _keyword(keyword: str) -> str:
+    before = r"\b" if keyword[0].isascii() and keyword[0].isalnum() else ""
+    after = r"\b" if keyword[-1].isascii() and keyword[-1].isalnum() else ""
+    return before + str(re2.escape(keyword)).replace("\\ ", " ") + after

@@ -84,14 +84,19 @@ def _assign(found: Sequence[Found], properties: Sequence[Property], text: str, s
     items: dict[int, list[tuple[int, Any]]] = {}
     for _, n_found, n_property, value in pairs:
         each = properties[n_property]
-        if n_found in used or each.name in slots:
+        if n_found in used or each.name in slots or len(items.get(n_property, ())) >= each.n_items[1]:
             continue
         used.add(n_found)
+        if each.is_array and value in [other for _, other in items.get(n_property, ())]:
+            continue  # said twice
         if each.is_array:
             items.setdefault(n_property, []).append((n_found, value))
         else:
             slots[each.name] = _slot(found[n_found], value)
     for n_property, values in items.items():
+        if len(values) < properties[n_property].n_items[0]:
+            used -= {n for n, _ in values}
+            continue
         slots[properties[n_property].name] = _list_slot([(found[n], value) for n, value in sorted(values)])
     return used
 
@@ -161,7 +166,9 @@ def _enum_slot(wanted: Property, view: str, text: str) -> Slot | None:
         span = _word_span(option, forms, view, text)
         if span and (best is None or (span[0] - span[1], span[0]) < best[:2]):
             best = (span[0] - span[1], span[0], option)
-    if best is None:
+    if best is None or value_for(Found("id", best[2], best[2], 0, 0), wanted.schemas) != best[2]:
+        return None
+    if wanted.is_array and not wanted.n_items[0] <= 1 <= wanted.n_items[1]:
         return None
     start, end = best[1], best[1] - best[0]
     return Slot("enum", [best[2]] if wanted.is_array else best[2], text[start:end], start, end)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
 
 from models.card import FallbackForm, Risk
 from models.contract import AgentId, Contract, IntentName, Namespace, Permission
@@ -73,6 +73,7 @@ class NamespacePolicy(Contract):
         latency_weight: nu of the utility.
         share_within: near-equals have a utility of at least best - share_within * |best|.
         fallback: the wording where no agent declares one.
+        llm: whether a language model may be asked, if the settings name one.
     """
 
     default_budget_ms: Annotated[int, Field(ge=1, le=86_400_000)] = 20_000
@@ -88,6 +89,7 @@ class NamespacePolicy(Contract):
     share_within: Annotated[float, Field(ge=0, le=1)] = 0.02
     confidence: Confidence = Confidence()
     intents: dict[IntentName, IntentPolicy] = {}
+    llm: bool = True
     fallback: FallbackForm = FallbackForm(
         message_internal="no agent can take this request",
         message_user="Sorry, we cannot help with this right now.",
@@ -102,15 +104,68 @@ class AgentPolicy(Contract):
 
 
 class Rule(Contract):
-    """A pattern (RE2 syntax, case ignored) over the utterance that sets the preference.
+    """A pattern or keywords over the utterance that tell the intent, the preference, or both.
 
     Attributes:
+        pattern: RE2 syntax, case ignored, anywhere in the utterance.
+        keywords: any of these words or phrases, whole words where they are written with blanks between.
+        preference: what the sentence asks for.
+        intent: what the sentence means.
+        confidence: in that intent, 0..1.
+        priority: of several rules that match, the one with the highest counts; then the first.
         namespace: where it holds; None means everywhere.
     """
 
-    pattern: Annotated[str, Field(min_length=1, max_length=1000)]
-    preference: Preference
+    model_config = ConfigDict(
+        json_schema_extra={
+            "allOf": [
+                {"anyOf": [{"required": ["pattern"]}, {"required": ["keywords"]}]},
+                {"anyOf": [{"required": ["preference"]}, {"required": ["intent"]}]},
+            ]
+        }
+    )
+
+    pattern: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+    keywords: Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=1000)] = []
+    preference: Preference | None = None
+    intent: IntentName | None = None
+    confidence: Annotated[float, Field(ge=0, le=1)] = 0.95
+    priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
     namespace: Namespace | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Rule:
+        if self.pattern is None and not self.keywords:
+            raise ValueError("a rule needs a 'pattern' or 'keywords'")
+        if self.preference is None and self.intent is None:
+            raise ValueError("a rule needs an 'intent' or a 'preference'")
+        return self
+
+
+class LlmPolicy(Contract):
+    """What asking a language model may cost.
+
+    Attributes:
+        timeout_ms: the longest a question may take, however much time a request has.
+        least_ms: with less time left nothing is asked.
+        max_candidates: only so many, the best, are put before the model.
+        max_in_flight: questions under way at once.
+        calls_per_minute: questions asked in any minute.
+        tokens_per_hour: tokens spent in any hour.
+        max_answer_tokens: the answer is cut off there; models that think aloud need more.
+        cache_entries: answers kept; 0 keeps none.
+        cache_ttl_ms: for how long.
+    """
+
+    timeout_ms: Annotated[int, Field(ge=1, le=600_000)] = 3000
+    least_ms: Annotated[int, Field(ge=0, le=600_000)] = 250
+    max_candidates: Annotated[int, Field(ge=2, le=50)] = 8
+    max_in_flight: Annotated[int, Field(ge=1, le=1000)] = 8
+    calls_per_minute: Annotated[int, Field(ge=0, le=1_000_000)] = 60
+    tokens_per_hour: Annotated[int, Field(ge=0, le=1_000_000_000)] = 200_000
+    max_answer_tokens: Annotated[int, Field(ge=1, le=10_000)] = 64
+    cache_entries: Annotated[int, Field(ge=0, le=1_000_000)] = 10_000
+    cache_ttl_ms: Annotated[int, Field(ge=0, le=86_400_000)] = 600_000
 
 
 class Policy(Contract):
@@ -121,6 +176,7 @@ class Policy(Contract):
     namespaces: dict[Namespace, NamespacePolicy] = {}
     agents: dict[AgentId, AgentPolicy] = {}
     rules: Annotated[list[Rule], Field(max_length=10_000)] = []
+    llm: LlmPolicy = LlmPolicy()
 
     def of(self, namespace: str) -> NamespacePolicy:
         """What holds in `namespace`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
@@ -54,6 +54,7 @@ class Reading:
         vector: float32 little-endian; None where no encoder was needed or its vector is not to be trusted.
         preference: what the sentence itself asks for ("in depth"); None says nothing.
         degraded: what was left out and why.
+        parts: where a sentence wants several things, the readings of the others, in order; this one is of the first.
     """
 
     text: str
@@ -65,4 +66,5 @@ class Reading:
     alternatives: tuple[Alternative, ...] = ()
     vector: bytes | None = None
     preference: RequestedPreference | None = None
-    degraded: tuple[str, ...] = field(default=())
+    degraded: tuple[str, ...] = ()
+    parts: tuple[Reading, ...] = ()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 DEFAULT_STORE = "sqlite:///agency-router.db"
@@ -32,6 +32,18 @@ class Settings(BaseSettings):
         bool, Field(description="Fit classifiers to the cards; without them only the nearest texts are compared.")
     ] = True
     fit_timeout_s: Annotated[int, Field(ge=1, description="A fit that takes longer is given up, in seconds.")] = 600
+    llm_url: Annotated[
+        str | None,
+        Field(description="OpenAI-compatible endpoint up to `/v1`, asked where a reading is unsure; none: nobody is."),
+    ] = None
+    llm_model: Annotated[str, Field(description="The model's name there.")] = ""
+    llm_key: Annotated[SecretStr, Field(description="Its key, sent as bearer token.")] = SecretStr("")
+    llm_form: Annotated[
+        Literal["auto", "json_schema", "json_object"], Field(description="Form of structured output it is asked for.")
+    ] = "auto"
+    llm_tokens_field: Annotated[
+        Literal["max_tokens", "max_completion_tokens"], Field(description="What it calls the bound on an answer.")
+    ] = "max_tokens"
     max_body_bytes: Annotated[int, Field(ge=1024, description="Largest request body, in bytes.")] = 1_048_576
     max_in_flight: Annotated[int, Field(ge=1, description="Requests at once; more get 429.")] = 512
     max_batch: Annotated[int, Field(ge=1, le=256, description="Requests in one batch.")] = 256

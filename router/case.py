@@ -43,6 +43,7 @@ class Case:
     seed: int
     explain: bool
     classifier_generation: int = 0
+    n_llm_tokens: int = 0
     reading: Reading | None = None
     hides_intent: bool = False
     eligible: Eligible = field(default_factory=Eligible)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-
-from intent.llm.escalate import Escalation
-from intent.llm.escalated import Escalated, EscalationStatus
-from intent.llm.prompt import IntentText
+from functools import lru_cache
 
 from intent.intake import Intake
+from intent.llm.escalate import Escalation, EscalationLimits
+from intent.llm.escalated import Escalated, EscalationStatus
+from intent.llm.prompt import IntentText
 from intent.normalize import normalize, script_language
 from models.decision import Attempt, Reason, RouteDecision
+from models.policy import LlmPolicy
 from models.ports import Clock
 from models.reading import Certainty, Reading
 from router import answers
@@ -42,6 +43,7 @@ class Decider:
             InvalidPayloadError: the payload fits no permitted capability's input schema.
             OverloadedError: too many utterances wait for the encoder.
         """
+        case.classifier_generation = self._intake.cascade.generation
         if not case.snapshot.scope(case.namespaces).has_routable:
             return self._fallback(case, Reason.NO_CAPABLE_AGENT)
         if case.remaining_ms <= 0 and case.request.intent is None:
@@ -148,6 +150,7 @@ class Decider:
         if not case.policy.llm:
             return Escalated(None, EscalationStatus.DISABLED)
         case.checked_ms = self._clock.now_ms()
+        self._escalation.limits = _limits_of(case.snapshot.policy.llm)
         told = await self._escalation.ask(
             reading.text,
             [_text_of(entry) for entry in found],
@@ -165,6 +168,11 @@ class Decider:
     def elapsed_ms(self, case: Case) -> float:
         """Since the arrival of the request."""
         return self._clock.monotonic_ms() - case.started_ms
+
+
+@lru_cache(maxsize=8)
+def _limits_of(policy: LlmPolicy) -> EscalationLimits:
+    return EscalationLimits(**policy.model_dump())
 
 
 def _text_of(entry: Entry) -> IntentText:

@@ -22,7 +22,7 @@ from router.model_walk import FieldPath
 from router.yaml_text import Document, read_yaml
 
 _LIST_KEYS = ("extend_from_base", "items")
-_LATER = ("learning", "quotas", "retention", "llm", "risk")
+_LATER = ("learning", "quotas", "retention", "risk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,8 @@ def _check_meaning(source: _Source, policy: Policy) -> None:
     """What types cannot say."""
     for number, rule in enumerate(policy.rules):
         try:
-            compile_pattern(rule.pattern)
+            if rule.pattern is not None:
+                compile_pattern(rule.pattern)
         except ValueError as error:
             source.fault(("rules", number, "pattern"), f"no RE2 pattern: {error}")
     layers: list[tuple[FieldPath, NamespacePolicy]] = [(("defaults",), policy.defaults)]

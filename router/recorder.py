@@ -68,7 +68,7 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
     ]
     if reading is not None:
         read = {"intent": reading.intent, "confidence": reading.confidence, "source": reading.source}
-        rows.append(_event(case, EventType.READ, reading.certainty.value, read))
+        rows.append(_event(case, EventType.READ, reading.certainty.value, read, cost_tokens=case.n_llm_tokens))
     routed = {"reason": record.reason, "agent_id": record.agent_id, "n_excluded": len(case.eligible.excluded)}
     rows.append(_event(case, EventType.ROUTE, record.action, routed))
     rows.append(
@@ -89,7 +89,12 @@ def _by(case: Case) -> str:
 
 
 def _event(
-    case: Case, kind: EventType, decision: str | None, payload: Mapping[str, object], latency_ms: float = 0.0
+    case: Case,
+    kind: EventType,
+    decision: str | None,
+    payload: Mapping[str, object],
+    latency_ms: float = 0.0,
+    cost_tokens: int = 0,
 ) -> EventRow:
     return EventRow(
         trace_id=case.trace_id,
@@ -99,7 +104,7 @@ def _event(
         event_type=kind.value,
         decision=decision,
         payload=dumps(payload).decode(),
-        cost_tokens=0,
+        cost_tokens=cost_tokens,
         latency_ms=latency_ms,
         happened_at=int(case.now_ms),
         caller=case.grants.caller,

@@ -15,6 +15,9 @@ from intent.cascade import Cascade
 from intent.embed_pool import EmbedPool
 from intent.embedder import bundled
 from intent.intake import Intake
+from intent.llm.breaker import LlmBreaker
+from intent.llm.client import Endpoint, Form, LlmClient
+from intent.llm.escalate import Escalation
 from models.card import AgentCard
 from models.ports import Clock, Embedder
 from models.settings import Settings
@@ -22,6 +25,7 @@ from router.card_files import read_card_files
 from router.card_vectors import CardVectors
 from router.classifier import Classifier
 from router.clock import SystemClock
+from router.decide import Decider
 from router.goals import Goals
 from router.journal import Journal
 from router.keys import KeyRing
@@ -98,9 +102,11 @@ async def running(
         registry = Registry(vectors, store.cards, store.policies, clock)
         cascade = Cascade(Calibration())
         classifier = _classifier(settings, registry, vectors, cascade)
+        intake = Intake(pool, cascade, inline_rows=settings.inline_index_rows)
+        escalation = await _escalation(settings, stack, clock)
         service = RouteService(
             registry,
-            Intake(pool, cascade, inline_rows=settings.inline_index_rows),
+            Decider(intake, escalation, clock),
             Goals(store.records),
             Recorder(journal),
             clock,
@@ -130,6 +136,20 @@ async def _follow(classifier: Classifier, readiness: Readiness) -> None:
     """Keep the classifiers fitted, once the start has seen to the first ones."""
     await readiness.ready.wait()
     await classifier.run()
+
+
+async def _escalation(settings: Settings, stack: AsyncExitStack, clock: Clock) -> Escalation:
+    client = None
+    if settings.llm_url is not None:
+        endpoint = Endpoint(
+            settings.llm_url,
+            settings.llm_model,
+            settings.llm_key.get_secret_value(),
+            form=Form(settings.llm_form),
+            tokens_field=settings.llm_tokens_field,
+        )
+        client = await stack.enter_async_context(LlmClient(endpoint, clock))
+    return await stack.enter_async_context(Escalation(client, clock, LlmBreaker(clock)))
 
 
 def _classifier(settings: Settings, registry: Registry, vectors: CardVectors, cascade: Cascade) -> Classifier | None:

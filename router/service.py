@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from intent.intake import Intake
-from intent.normalize import normalize, script_language
 from models.deadline import Deadline
-from models.decision import Attempt, Reason, RouteDecision
+from models.decision import Reason, RouteDecision
 from models.ports import Clock
-from models.reading import Certainty, Reading
+from models.reading import Reading
 from models.request import RouteRequest
 from router import answers
 from router.case import Case
-from router.clarify import options, question
-from router.eligibility import check
+from router.decide import Decider
+from router.eligibility import Eligible
 from router.goals import Goals
-from router.permit import Grants, labelled, namespaces_of, permitted, permitted_of
-from router.planner import Callee, plan
+from router.permit import Grants, namespaces_of
 from router.recorder import Recorder
 from router.registry import Registry
-from router.scorer import Blend
-from router.selection import Selection, preference_of, select
-from router.snapshot import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +37,10 @@ class RouteService:
     """Answers who should get a request, or why nobody should."""
 
     def __init__(
-        self, registry: Registry, intake: Intake, goals: Goals, recorder: Recorder, clock: Clock, ids: Ids
+        self, registry: Registry, decider: Decider, goals: Goals, recorder: Recorder, clock: Clock, ids: Ids
     ) -> None:
         self._registry = registry
-        self._intake = intake
+        self._decider = decider
         self._goals = goals
         self._recorder = recorder
         self._clock = clock
@@ -102,35 +96,36 @@ class RouteService:
             checked_ms=now_ms,
             seed=self._ids.seed(),
             explain=explain,
-            classifier_generation=self._intake.cascade.generation,
         )
 
     async def _decide(self, case: Case) -> RouteDecision:
         if await self._goal_changed(case):
-            return answers.clarify(
-                case,
-                Reason.GOAL_MISMATCH,
-                "The goal of this task has changed: is it still the same task?",
-                (),
-                self._elapsed_ms(case),
-            )
-        scope = case.snapshot.scope(case.namespaces)
-        if not scope.has_routable:
-            return self._fallback(case, Reason.NO_CAPABLE_AGENT)
-        if case.remaining_ms <= 0 and case.request.intent is None:
-            return self._fallback(case, Reason.DEADLINE)
-        try:
-            case.reading = await self._read(case)
-        except TimeoutError:
-            case.degraded.append("encoder: no time left")
-            return self._fallback(case, Reason.DEADLINE)
-        case.degraded.extend(case.reading.degraded)
-        self._hide_unreachable(case)
-        if case.reading.certainty is Certainty.OUT_OF_SCOPE:
-            return self._fallback(case, Reason.OUT_OF_SCOPE)
-        if case.reading.certainty is Certainty.AMBIGUOUS:
-            return await self._ask(case)
-        return self._pick(case)
+            question = "The goal of this task has changed: is it still the same task?"
+            return answers.clarify(case, Reason.GOAL_MISMATCH, question, (), self._decider.elapsed_ms(case))
+        decision = await self._decider.decide(case)
+        others = case.reading.parts if case.reading is not None else ()
+        if not others:
+            return decision
+        return decision.model_copy(update={"parts": [await self._part(case, reading) for reading in others]})
+
+    async def _part(self, case: Case, reading: Reading) -> RouteDecision:
+        """The decision of another part of the sentence; the payload was for the first."""
+        request = case.request.model_copy(update={"utterance": reading.text, "payload": None, "target_agent": None})
+        part = replace(
+            case,
+            request=request,
+            decision_id=self._ids.new(),
+            span_id=self._ids.new()[:16],
+            seed=self._ids.seed(),
+            reading=reading,
+            eligible=Eligible(),
+            selection=None,
+            degraded=[],
+            n_llm_tokens=0,
+        )
+        decision = await self._decider.decide_read(part)
+        self._recorder.record(part, decision)
+        return decision
 
     async def _goal_changed(self, case: Case) -> bool:
         request = case.request
@@ -144,110 +139,3 @@ class RouteService:
         if not request.dry_run:
             self._recorder.record_goal(request.namespace, request.task_id, first, case.now_ms)
         return False
-
-    async def _read(self, case: Case) -> Reading:
-        request, snapshot = case.request, case.snapshot
-        if request.intent is not None:
-            text = normalize(request.utterance or "")
-            return Reading(
-                text=text,
-                language=script_language(text),
-                certainty=Certainty.SURE,
-                intent=request.intent,
-                confidence=1.0,
-                source="caller",
-                preference=snapshot.rules.preference(text, request.namespace) if text else None,
-            )
-        return await self._intake.read(
-            request.utterance or "",
-            snapshot.scope(case.namespaces),
-            rules=snapshot.rules,
-            namespace=request.namespace,
-            thresholds=case.policy.confidence,
-            wait_ms=case.remaining_ms,
-        )
-
-    def _hide_unreachable(self, case: Case) -> None:
-        """Alternatives tell only of intents that this caller could get, and with `hide_denied` so does the intent."""
-        reading = case.reading
-        if reading is None:
-            return
-        if case.policy.hide_denied:
-            # Unknown ones too: a denial that looked different from them would tell what is there.
-            case.hides_intent = reading.intent is None or not self._reachable(case, reading.intent)
-        if reading.alternatives:
-            kept = tuple(other for other in reading.alternatives if self._reachable(case, other.intent))
-            if len(kept) != len(reading.alternatives):
-                case.reading = replace(reading, alternatives=kept)
-
-    def _reachable(self, case: Case, intent: str) -> list[Entry]:
-        return permitted_of(case.snapshot, case.namespaces, intent, case.request, case.grants)
-
-    def _pick(self, case: Case) -> RouteDecision:
-        reading = case.reading
-        assert reading is not None
-        assert reading.intent is not None
-        fitting = labelled(case.snapshot.routable(case.namespaces, reading.intent), case.request)
-        if not fitting:
-            return self._fallback(case, Reason.NO_CAPABLE_AGENT)
-        allowed = permitted(fitting, case.request, case.grants)
-        if not allowed:
-            return answers.deny(case, self._elapsed_ms(case))
-        case.checked_ms = self._clock.now_ms()
-        case.eligible = check(allowed, case.request, case.remaining_ms)
-        if not case.eligible.entries:
-            return self._fallback(case, Reason.DEADLINE if case.late else Reason.NO_CAPABLE_AGENT)
-        blend = Blend.of(case.policy, preference_of(case.request, reading.preference, case.policy))
-        case.selection = select(case.eligible.entries, reading.confidence, case.request, blend, case.seed)
-        self._note_wish(case)
-        return answers.invoke(case, self._plan(case, case.selection), self._elapsed_ms(case))
-
-    async def _ask(self, case: Case) -> RouteDecision:
-        """Several intents may be meant: ask about those within the caller's reach, deny where there is none."""
-        reading = case.reading
-        assert reading is not None
-        found = options(case, reading)
-        if not found and reading.vector is not None:
-            # All that came near is out of reach: search again among what is not.
-            allowed = permitted(
-                labelled(case.snapshot.routable_in(case.namespaces), case.request), case.request, case.grants
-            )
-            found = options(case, await self._intake.reread(reading, case.snapshot.scope_of(allowed)))
-        if not found:
-            return answers.deny(case, self._elapsed_ms(case))
-        asked = [(entry.capability.intent, entry.capability.description) for entry in found]
-        return answers.clarify(case, Reason.AMBIGUOUS, question(found), asked, self._elapsed_ms(case))
-
-    def _plan(self, case: Case, selection: Selection) -> list[Attempt]:
-        chosen = selection.chosen
-        backup = _backup_of(chosen, case.eligible.entries)
-        return plan(
-            _callee(chosen),
-            backup=None if backup is None else _callee(backup),
-            remaining_ms=case.remaining_ms,
-            decision_id=case.decision_id,
-            seed=case.seed,
-        )
-
-    def _note_wish(self, case: Case) -> None:
-        if case.request.target_agent is not None and case.selection is not None and not case.selection.wished:
-            case.degraded.append("target_agent: not eligible, another was chosen")
-
-    def _fallback(self, case: Case, reason: Reason) -> RouteDecision:
-        return answers.fallback(case, reason, self._elapsed_ms(case))
-
-    def _elapsed_ms(self, case: Case) -> float:
-        return self._clock.monotonic_ms() - case.started_ms
-
-
-def _backup_of(chosen: Entry, eligible: Sequence[Entry]) -> Entry | None:
-    """The agent's backup, if it passed every check itself; one of its own namespace before another."""
-    name = chosen.card.backup_agent_id
-    if name is None:
-        return None
-    backups = [entry for entry in eligible if entry.card.agent_id == name and entry is not chosen]
-    return min(backups, key=lambda entry: (entry.card.namespace != chosen.card.namespace, entry.number), default=None)
-
-
-def _callee(entry: Entry) -> Callee:
-    return Callee(entry.card, entry.capability, entry.card.timeout_ms)

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from intent.escalate import Escalation, EscalationLimits
-from intent.escalated import Escalated, EscalationStatus
-from intent.llm_breaker import LlmBreaker
-from intent.llm_client import Endpoint, LlmClient
-from intent.llm_prompt import IntentText
+from intent.llm.breaker import LlmBreaker
+from intent.llm.client import Endpoint, LlmClient
+from intent.llm.escalate import Escalation, EscalationLimits
+from intent.llm.escalated import Escalated, EscalationStatus
+from intent.llm.prompt import IntentText
 from tests.builders import FakeClock
 from tests.llm_server import Asked, LlmServer, Reply, fails, picks
 

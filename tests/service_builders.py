@@ -17,6 +17,8 @@ from intent.cascade import Cascade
 from intent.dummy_embedder import DummyEmbedder
 from intent.embed_pool import EmbedPool
 from intent.intake import Intake
+from intent.llm.breaker import LlmBreaker
+from intent.llm.escalate import Escalation
 from models.candidate import Candidate
 from models.card import AgentCard
 from models.deadline import Deadline
@@ -26,6 +28,7 @@ from models.policy import Policy
 from models.ports import Embedded, Embedder
 from models.request import RouteRequest
 from router.case import Case
+from router.decide import Decider
 from router.goals import Goals
 from router.journal import Journal
 from router.permit import OPEN, Grants, namespaces_of
@@ -143,7 +146,11 @@ def service_of(
     journal = Journal(records, max_rows=1000, batch=1000, wait_ms=1, clock=clock)
     service = RouteService(
         FixedRegistry(snapshot),
-        Intake(EmbedPool(encoder, n_threads=1), Cascade(Calibration())),
+        Decider(
+            Intake(EmbedPool(encoder, n_threads=1), Cascade(Calibration())),
+            Escalation(None, clock, LlmBreaker(clock)),
+            clock,
+        ),
         Goals(records),
         Recorder(journal),
         clock,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intent import llm_prompt
-from intent.llm_prompt import (
+from intent.llm import prompt
+from intent.llm.prompt import (
     MAX_DESCRIPTION_CHARS,
     MAX_EXAMPLE_CHARS,
     MAX_EXAMPLES,
@@ -165,5 +165,5 @@ def test_a_question_refuses_ids_that_tell_nothing_apart(ids: tuple[str, ...]) ->
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
-    failed, tried = doctest.testmod(llm_prompt)
+    failed, tried = doctest.testmod(prompt)
     assert (failed, tried > 0) == (0, True)

@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from intent.llm_answer import answer_schema, read_answer
-from intent.llm_errors import translate
-from intent.llm_prompt import messages
+from intent.llm.answer import answer_schema, read_answer
+from intent.llm.errors import translate
+from intent.llm.prompt import messages
 from models.errors import ConfigError
 from models.language_model import (
     Choice,

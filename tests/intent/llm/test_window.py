@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import doctest
 
-from intent import llm_window
-from intent.llm_window import Window
+from intent.llm import window
+from intent.llm.window import Window
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
-    failed, tried = doctest.testmod(llm_window)
+    failed, tried = doctest.testmod(window)
     assert (failed, tried > 0) == (0, True)
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from intent.llm_answer import KEY, answer_schema
+from intent.llm.answer import KEY, answer_schema
 from models.language_model import NONE, Option, Question
 
 MAX_UTTERANCE_CHARS = 2000

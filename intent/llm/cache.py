@@ -7,7 +7,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from intent.llm_prompt import MAX_UTTERANCE_CHARS, IntentText, clip, clip_candidate
+from intent.llm.prompt import MAX_UTTERANCE_CHARS, IntentText, clip, clip_candidate
 
 Key = bytes
 

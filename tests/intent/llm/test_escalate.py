@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from intent.escalate import Escalation
-from intent.escalated import Escalated, EscalationStatus, Origin
-from intent.llm_breaker import BreakerState, LlmBreaker
-from intent.llm_prompt import IntentText, estimate_tokens, pose
+from intent.llm.breaker import BreakerState, LlmBreaker
+from intent.llm.escalate import Escalation
+from intent.llm.escalated import Escalated, EscalationStatus, Origin
+from intent.llm.prompt import IntentText, estimate_tokens, pose
 from models.language_model import Choice, Question
 from tests.builders import FakeClock
 from tests.llm_server import Asked, Reply, fails, picks, says

@@ -5,7 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from intent.llm_breaker import BreakerState, LlmBreaker, Ticket
+from intent.llm.breaker import BreakerState, LlmBreaker, Ticket
 from tests.builders import FakeClock
 
 OPEN_MS = 1000.0

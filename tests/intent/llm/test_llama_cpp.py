@@ -20,11 +20,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from intent.escalate import Escalation, EscalationLimits
-from intent.escalated import EscalationStatus
-from intent.llm_breaker import LlmBreaker
-from intent.llm_client import Endpoint, Form, LlmClient
-from intent.llm_prompt import IntentText, pose
+from intent.llm.breaker import LlmBreaker
+from intent.llm.client import Endpoint, Form, LlmClient
+from intent.llm.escalate import Escalation, EscalationLimits
+from intent.llm.escalated import EscalationStatus
+from intent.llm.prompt import IntentText, pose
 from router.clock import SystemClock
 
 PYTHON = "AGENCY_ROUTER_LLAMA_PYTHON"

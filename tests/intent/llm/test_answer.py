@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intent import llm_answer
-from intent.llm_answer import MAX_ANSWER_CHARS, answer_schema, read_answer
+from intent.llm import answer
+from intent.llm.answer import MAX_ANSWER_CHARS, answer_schema, read_answer
 from models.language_model import InvalidChoiceError
 
 IDS = ("kzrtw", "bnvcx")
@@ -105,5 +105,5 @@ def test_the_schema_admits_the_ids_and_none_alone() -> None:
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
-    failed, tried = doctest.testmod(llm_answer)
+    failed, tried = doctest.testmod(answer)
     assert (failed, tried > 0) == (0, True)

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from intent.escalated import Escalated, EscalationStatus, Origin
-from intent.llm_breaker import BreakerState
-from intent.llm_prompt import IntentText
+from intent.llm.breaker import BreakerState
+from intent.llm.escalated import Escalated, EscalationStatus, Origin
+from intent.llm.prompt import IntentText
 from tests.llm_server import Asked, Reply, fails, says, silent
 from tests.llm_world import CANCEL, CANDIDATES, world_of
 from tests.router.waiting import eventually

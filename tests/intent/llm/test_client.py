@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from intent.llm_client import MAX_BODY_BYTES, Endpoint, Form, LlmClient
+from intent.llm.client import MAX_BODY_BYTES, Endpoint, Form, LlmClient
 from models.errors import ConfigError
 from models.language_model import (
     InvalidChoiceError,
@@ -362,5 +362,5 @@ def test_without_openai_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatc
 
 
 def test_openai_is_not_imported_before_it_is_needed() -> None:
-    code = "import sys, intent.llm_client, intent.escalate; sys.exit('openai' in sys.modules)"
+    code = "import sys, intent.llm.client, intent.llm.escalate; sys.exit('openai' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -9,8 +9,8 @@ import httpx2
 import openai
 import pytest
 
-from intent import llm_errors
-from intent.llm_errors import retry_after_ms, translate
+from intent.llm import errors
+from intent.llm.errors import retry_after_ms, translate
 from models.language_model import LanguageModelError
 from tests.builders import START_MS
 
@@ -61,5 +61,5 @@ def test_a_negative_retry_after_is_now() -> None:
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
-    failed, tried = doctest.testmod(llm_errors)
+    failed, tried = doctest.testmod(errors)
     assert (failed, tried > 0) == (0, True)

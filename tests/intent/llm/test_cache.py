@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from intent.llm_cache import AnswerCache, question_key
-from intent.llm_prompt import IntentText
+from intent.llm.cache import AnswerCache, question_key
+from intent.llm.prompt import IntentText
 
 A, B = IntentText("a", "first", ("one", "two")), IntentText("b", "second")
 ALL_MS = 1e9

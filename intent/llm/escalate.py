@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
-from intent.escalated import Escalated, EscalationStatus, Origin
-from intent.llm_breaker import LlmBreaker, Ticket
-from intent.llm_cache import AnswerCache, Key, question_key
-from intent.llm_prompt import IntentText, Posed, estimate_tokens, pose
-from intent.llm_window import Use, Window
+from intent.llm.breaker import LlmBreaker, Ticket
+from intent.llm.cache import AnswerCache, Key, question_key
+from intent.llm.escalated import Escalated, EscalationStatus, Origin
+from intent.llm.prompt import IntentText, Posed, estimate_tokens, pose
+from intent.llm.window import Use, Window
 from models.language_model import (
     Choice,
     InvalidChoiceError,
