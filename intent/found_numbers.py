@@ -67,7 +67,11 @@ def find_quantities(text: str) -> list[Found]:
             continue  # "one expires", "the twenty second"
         if numeral == "401" and scale:
             continue
-        name = "%" if percent or unit == "percent" else ENGLISH_UNIT.get((unit or "").lower(), plural)
+        name = (
+            "%"
+            if percent or unit == "percent"
+            else ENGLISH_UNIT.get("gb" if unit == "G" else (unit or "").lower(), plural)
+        )
         found += _with_range("quantity", text, match.start(), match.end(), value, name and name.lower())
     if text.isascii():
         return found

@@ -60,10 +60,20 @@ class IntentReading(Answer):
 
 
 class EntityValue(Answer):
-    """A value found in the utterance and the words it came from."""
+    """A value found in the utterance and the words it came from.
+
+    Attributes:
+        kind: what it is: amount, quantity, number, id, date, email, phone, url, or enum and pattern where the schema
+            of the target named it.
+        unit: currency, unit or classifier, grain of a date.
+        resolved: for dates, ISO 8601, against the time of the request.
+    """
 
     value: Any
     text: str
+    kind: str
+    unit: str | None = None
+    resolved: str | None = None
 
 
 class Target(Answer):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 DEFAULT_STORE = "sqlite:///agency-router.db"
@@ -28,6 +29,9 @@ class Settings(BaseSettings):
         Path | None, Field(description="Policy file; none serves the stored policy, or the defaults.")
     ] = None
     watch: Annotated[bool, Field(description="Reload card and policy files when they change.")] = True
+    time_zone: Annotated[
+        str, Field(description="IANA name of the time zone in which words such as `tomorrow` are understood.")
+    ] = "UTC"
     classifier: Annotated[
         bool, Field(description="Fit classifiers to the cards; without them only the nearest texts are compared.")
     ] = True
@@ -36,8 +40,8 @@ class Settings(BaseSettings):
         str | None,
         Field(description="OpenAI-compatible endpoint up to `/v1`, asked where a reading is unsure; none: nobody is."),
     ] = None
-    llm_model: Annotated[str, Field(description="The model's name there.")] = ""
-    llm_key: Annotated[SecretStr, Field(description="Its key, sent as bearer token.")] = SecretStr("")
+    llm_model: Annotated[str | None, Field(description="The model's name there.")] = None
+    llm_key: Annotated[SecretStr | None, Field(description="Its key, sent as bearer token.")] = None
     llm_form: Annotated[
         Literal["auto", "json_schema", "json_object"], Field(description="Form of structured output it is asked for.")
     ] = "auto"
@@ -66,3 +70,12 @@ class Settings(BaseSettings):
     log_level: Annotated[
         str, Field(pattern="^(debug|info|warning|error)$", description="Least level that is logged.")
     ] = "info"
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_a_zone(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ValueError, OSError, ZoneInfoNotFoundError):
+            raise ValueError(f"{name!r} is no IANA time zone such as Europe/Berlin") from None
+        return name

@@ -112,6 +112,7 @@ def _decision(case: Case, action: Action, reason: Reason, elapsed_ms: float, **f
         language=reading.language if reading else None,
         action=action,
         reason=reason,
+        entities=case.entities,
         constraints=request.constraints,
         skipped_versions=case.eligible.skipped,
         degraded=case.degraded,

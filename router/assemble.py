@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from intent.normalize import match_key, normalize
+from intent.properties import Property, properties_of
 from intent.rules import Rules
 from models.card import AgentCard, Capability, JsonSchema
 from models.policy import IntentPolicy, Policy
 from models.ports import Embedded
 from router.index import Index
-from router.schemas import compile_schema
+from router.schemas import compile_schema, resolve
 from router.snapshot import Entry, Snapshot, Texts
 from router.versions import order, parse
 
@@ -116,6 +117,7 @@ def _entries(cards: Sequence[AgentCard], policy: Policy) -> list[Entry]:
                     required=frozenset((*capability.required_permissions, *intent.required_permissions)),
                     reserved=intent.agents is not None and card.agent_id not in intent.agents,
                     validator=None if flaw else _validator(capability.input_schema),
+                    properties=() if flaw else _properties(capability),
                 )
             )
     return entries
@@ -129,6 +131,19 @@ def _flaw(card: AgentCard, capability: Capability, require_schemas: str) -> str 
     if require_schemas == "both" and capability.output_schema is None:
         return "output_schema_missing"
     return None
+
+
+def _properties(capability: Capability) -> tuple[Property, ...]:
+    schema = capability.input_schema
+    if schema is None:
+        return ()
+    return _properties_of(schema if isinstance(schema, str) else json.dumps(schema), json.dumps(capability.entities))
+
+
+@lru_cache(maxsize=8192)
+def _properties_of(schema: str, hints: str) -> tuple[Property, ...]:
+    named: str | dict[str, Any] = json.loads(schema) if schema.startswith("{") else schema
+    return tuple(properties_of(resolve(named), json.loads(hints)))
 
 
 def _validator(schema: JsonSchema | None) -> Any | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, tzinfo
 from functools import lru_cache
 
 from intent.intake import Intake
@@ -19,6 +20,7 @@ from router import answers
 from router.case import Case
 from router.clarify import options, question
 from router.eligibility import check
+from router.extraction import find, named
 from router.permit import labelled, permitted, permitted_of
 from router.planner import Callee, plan
 from router.scorer import Blend
@@ -31,10 +33,11 @@ _TOLD = frozenset({EscalationStatus.CHOSEN, EscalationStatus.NONE, EscalationSta
 class Decider:
     """Decides cases; keeps nothing between them."""
 
-    def __init__(self, intake: Intake, escalation: Escalation, clock: Clock) -> None:
+    def __init__(self, intake: Intake, escalation: Escalation, clock: Clock, zone: tzinfo = UTC) -> None:
         self._intake = intake
         self._escalation = escalation
         self._clock = clock
+        self._zone = zone
 
     async def decide(self, case: Case) -> RouteDecision:
         """The decision of a case whose envelope is in order.
@@ -60,6 +63,7 @@ class Decider:
         reading = case.reading
         assert reading is not None
         case.degraded.extend(reading.degraded)
+        self._find_entities(case)
         self._hide_unreachable(case)
         if reading.certainty is Certainty.OUT_OF_SCOPE:
             return self._fallback(case, Reason.OUT_OF_SCOPE)
@@ -122,6 +126,8 @@ class Decider:
         blend = Blend.of(case.policy, preference_of(case.request, reading.preference, case.policy))
         case.selection = select(case.eligible.entries, reading.confidence, case.request, blend, case.seed)
         _note_wish(case)
+        if case.request.utterance is not None:
+            case.entities = named(case.found, case.selection.chosen.properties, case.request.utterance)
         return answers.invoke(case, _plan(case, case.selection), self.elapsed_ms(case))
 
     async def _settle(self, case: Case) -> RouteDecision:
@@ -161,6 +167,12 @@ class Decider:
         if told.status not in _TOLD:
             case.degraded.append(f"llm: {told.status.value}")
         return told
+
+    def _find_entities(self, case: Case) -> None:
+        utterance, reading = case.request.utterance, case.reading
+        if utterance is not None and reading is not None:
+            case.found = find(utterance, case.now_ms, self._zone, reading.language)
+            case.entities = named(case.found, (), utterance)
 
     def _fallback(self, case: Case, reason: Reason) -> RouteDecision:
         return answers.fallback(case, reason, self.elapsed_ms(case))

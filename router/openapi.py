@@ -101,7 +101,6 @@ def _schemas() -> dict[str, Any]:
             schemas[answer.__name__]["required"] = list(schemas[answer.__name__]["properties"])
     schemas["CapabilityBody"] = _capability_body(schemas)
     schemas["AgentCardBody"] = _card_body(schemas)
-    schemas["Rule"]["properties"]["pattern"]["format"] = "regex"
     schemas.update(policy_forms(schemas))
     _adjust(schemas)
     return {**schemas, "Problem": PROBLEM, "JsonSchemaForm": JSON_SCHEMA_FORM}

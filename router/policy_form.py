@@ -23,7 +23,7 @@ def policy_forms(schemas: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         schemas: those that pydantic makes of `Policy`, by name.
     """
-    forms: dict[str, Any] = {}
+    forms: dict[str, Any] = {"RuleBody": _rule(schemas["Rule"])}
     for lists, name in _NAMES.items():
         forms[f"IntentPolicy{name}Body"] = _intent(schemas["IntentPolicy"], lists)
         forms[f"NamespacePolicy{name}Body"] = _layer(schemas, lists)
@@ -45,12 +45,30 @@ def policy_forms(schemas: Mapping[str, Any]) -> dict[str, Any]:
 def _policy(schema: Mapping[str, Any], defaults: Lists, namespaces: Lists, description: str) -> dict[str, Any]:
     policy = deepcopy(dict(schema))
     properties = policy["properties"]
+    properties["rules"]["items"] = {"$ref": f"{_REF}RuleBody"}
     properties["defaults"] = {"$ref": f"{_REF}NamespacePolicy{_NAMES[defaults]}Body"}
     layer = _nullable({"$ref": f"{_REF}NamespacePolicy{_NAMES[namespaces]}Body"})
     properties["namespaces"]["patternProperties"] = dict.fromkeys(properties["namespaces"]["patternProperties"], layer)
     policy["properties"] = {name: _nullable(each) for name, each in properties.items()}
     policy["description"] = description
     return policy
+
+
+def _rule(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A rule looks for something and says something: what is null or empty is neither."""
+    rule = deepcopy(dict(schema))
+    text, _ = rule["properties"]["pattern"]["anyOf"]
+    text["format"] = "regex"
+    some_text, some_entries = {"type": "string"}, {"type": "array", "minItems": 1}
+    rule["allOf"] = [
+        {"anyOf": [_given("pattern", some_text), _given("keywords", some_entries)]},
+        {"anyOf": [_given("preference", some_text), _given("intent", some_text)]},
+    ]
+    return rule
+
+
+def _given(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"required": [name], "properties": {name: dict(schema)}}
 
 
 def _layer(schemas: Mapping[str, Any], lists: Lists) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypedDict
+from zoneinfo import ZoneInfo
 
 from intent.calibrate import Calibration
 from intent.cascade import Cascade
@@ -106,7 +107,7 @@ async def running(
         escalation = await _escalation(settings, stack, clock)
         service = RouteService(
             registry,
-            Decider(intake, escalation, clock),
+            Decider(intake, escalation, clock, ZoneInfo(settings.time_zone)),
             Goals(store.records),
             Recorder(journal),
             clock,
@@ -143,8 +144,8 @@ async def _escalation(settings: Settings, stack: AsyncExitStack, clock: Clock) -
     if settings.llm_url is not None:
         endpoint = Endpoint(
             settings.llm_url,
-            settings.llm_model,
-            settings.llm_key.get_secret_value(),
+            settings.llm_model or "",
+            settings.llm_key.get_secret_value() if settings.llm_key is not None else "",
             form=Form(settings.llm_form),
             tokens_field=settings.llm_tokens_field,
         )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from intent.normalize import match_key
+from intent.properties import Property
 from intent.rules import Rules
 from models.card import AgentCard, Capability
 from models.policy import Policy
@@ -30,6 +31,7 @@ class Entry:
         required: all permissions that are needed, those of the policy included.
         reserved: True if the policy gives the intent to other agents.
         validator: the compiled input schema; None accepts any payload.
+        properties: what of an utterance its input schema asks for.
     """
 
     number: int
@@ -40,6 +42,7 @@ class Entry:
     required: frozenset[str]
     reserved: bool
     validator: Any | None
+    properties: tuple[Property, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
