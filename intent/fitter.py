@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -17,6 +19,8 @@ from intent.heads import Heads
 from intent.model_folder import Origin, load_heads
 from models.errors import RouterError
 from models.ports import Embedded
+
+log = logging.getLogger(__name__)
 
 
 class FitError(RouterError):
@@ -40,19 +44,23 @@ async def fit_apart(
         vectors: text → vector; those that are not to be trusted are left out here.
         origin: for the manifest of the model folder.
         timeout_s: the process is killed after that.
-        keep: where to put the model folder; None keeps none.
+        keep: where to put the model folder; None keeps none. Where that fails, the heads are good all the same.
 
     Raises:
         FitError: the process failed or took too long.
     """
-    with tempfile.TemporaryDirectory(prefix="agency-router-fit-") as name:
-        folder = Path(name)
-        await asyncio.to_thread(_write_job, folder, examples, vectors, origin)
-        await _run(folder, timeout_s)
-        heads = await asyncio.to_thread(load_heads, folder / MODEL)
-        if keep is not None:
-            await asyncio.to_thread(_move, folder / MODEL, keep)
-        return heads
+    try:
+        # a thread may still write while it is left
+        with tempfile.TemporaryDirectory(prefix="agency-router-fit-", ignore_cleanup_errors=True) as name:
+            folder = Path(name)
+            await asyncio.to_thread(_write_job, folder, examples, vectors, origin)
+            await _run(folder, timeout_s)
+            heads = await asyncio.to_thread(load_heads, folder / MODEL)
+            if keep is not None:
+                await asyncio.to_thread(_keep, folder / MODEL, keep)
+            return heads
+    except OSError as error:
+        raise FitError(f"fitting the classifiers failed: {error}") from error
 
 
 def _write_job(
@@ -96,17 +104,21 @@ async def _run(folder: Path, timeout_s: float) -> None:
             process.kill()
             await process.wait()
     if process.returncode != 0:
-        last = errors.decode(errors="replace").strip().splitlines()[-1:]
-        raise FitError(f"fitting the classifiers failed: {' '.join(last)}")
+        said = errors.decode(errors="replace").strip() or f"the process ended with {process.returncode}"
+        raise FitError(f"fitting the classifiers failed: {said.splitlines()[-1]}")
 
 
-def _move(made: Path, keep: Path) -> None:
+def _keep(made: Path, keep: Path) -> None:
     """Put a finished folder in its place, whole: a reader never sees half of it."""
-    import shutil
-
-    keep.parent.mkdir(parents=True, exist_ok=True)
-    beside = keep.with_name(keep.name + ".new")
-    shutil.rmtree(beside, ignore_errors=True)
-    shutil.copytree(made, beside)
-    shutil.rmtree(keep, ignore_errors=True)
-    beside.rename(keep)
+    beside, before = (keep.with_name(f"{keep.name}.{end}") for end in ("new", "old"))
+    try:
+        keep.parent.mkdir(parents=True, exist_ok=True)
+        for rest in (beside, before):
+            shutil.rmtree(rest, ignore_errors=True)
+        shutil.copytree(made, beside)
+        if keep.exists():
+            keep.rename(before)
+        beside.rename(keep)
+        shutil.rmtree(before, ignore_errors=True)
+    except OSError as error:
+        log.warning("the classifiers are not kept, the next start fits them anew: %s", error)

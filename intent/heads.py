@@ -34,7 +34,7 @@ class Ranked(NamedTuple):
 
     Attributes:
         places: positions in the labels.
-        confidences: 0..1; they add up to at most 1, what is left is for something else altogether.
+        confidences: 0..1, descending; they add up to at most 1, what is left is for something else altogether.
     """
 
     places: list[int]
@@ -162,5 +162,5 @@ def _ranked(fused: NDArray[np.floating], n: int, confidence_of: Callable[[float]
     top = confidence_of(lead_of(fused))
     weights = np.exp(fused[best] - fused[best[0]])
     rest = float(weights[1:].sum())
-    others = [(1 - top) * float(weight) / (1 + rest) for weight in weights[1:]]
+    others = [min(top, (1 - top) * float(weight) / (1 + rest)) for weight in weights[1:]]
     return Ranked(best.tolist(), [top, *others])

@@ -88,11 +88,11 @@ class Intake:
         pieces = split(text)
         if len(pieces) == 1 or (reading.source == "lexical" and reading.confidence == 1.0):
             return reading
-        readings = [await self._read_whole(piece, asked) for piece in pieces]
-        sure = [each for each in readings if each.certainty is Certainty.SURE and each.confidence >= LEAST_OF_PART]
-        first, *others = list({each.intent: each for each in reversed(sure)}.values())[::-1] or [reading]
-        if not others:
+        wishes = _wishes([await self._read_whole(piece, asked) for piece in pieces])
+        # a rule for the whole sentence was not made for its parts
+        if len(wishes) < 2 or (reading.source == "rule" and reading.intent not in [each.intent for each in wishes]):
             return reading
+        first, *others = wishes
         return replace(first, text=text, preference=reading.preference, parts=tuple(others))
 
     async def _read_whole(self, text: str, asked: _Asked) -> Reading:
@@ -157,6 +157,15 @@ class Intake:
         if source.n_rows <= self._inline_rows:
             return source.neighbours(embedded.vector, N_ALTERNATIVES + 1)
         return await asyncio.to_thread(source.neighbours, embedded.vector, N_ALTERNATIVES + 1)
+
+
+def _wishes(readings: Sequence[Reading]) -> list[Reading]:
+    """The sure ones among the readings of a sentence's parts, in order, each intent once."""
+    first: dict[str | None, Reading] = {}
+    for reading in readings:
+        if reading.certainty is Certainty.SURE and reading.confidence >= LEAST_OF_PART:
+            first.setdefault(reading.intent, reading)
+    return list(first.values())
 
 
 def _of_verdict(

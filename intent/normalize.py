@@ -13,7 +13,7 @@ from models.request import MAX_UTTERANCE_CHARS
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f]")
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _SPACE = re.compile(r"\s+")
 _REPEATED_MARK = re.compile(r"([!?.,;:~…。！？，、；：])\1+")
 _NUMBER = re.compile(r"(?<![\w'])(?:[#$€£¥] ?)?(?:[A-Za-z]{1,4}[-_]?)?\d[\w.,:/-]*%?(?![\w'])")
@@ -26,6 +26,8 @@ _CURLY = str.maketrans("‘’", "''")
 
 def normalize(utterance: str) -> str:
     """The utterance in Unicode NFKC (full-width forms become ASCII) without control and zero-width characters.
+
+    Half a surrogate pair counts as a control character: what comes after cannot encode it.
 
     Runs of blanks become one blank, a repeated mark stands once. It is never longer than an utterance may be: some
     characters stand for 18 others.

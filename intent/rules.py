@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import re2
 
+from intent.normalize import match_form, normalize
 from models.policy import Rule
 from models.reading import Alternative
 from models.request import Preference
@@ -30,7 +32,7 @@ class Rules:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         ordered = sorted(rules, key=lambda rule: -rule.priority)
-        self._rules = [(rule, compile_pattern(pattern_of(rule))) for rule in ordered]
+        self._rules = [_Compiled.of(rule) for rule in ordered]
 
     def preference(self, text: str, namespace: str) -> Preference | None:
         """What the sentence itself asks for; None where no rule says.
@@ -48,21 +50,43 @@ class Rules:
         return None if rule is None or rule.intent is None else Alternative(rule.intent, rule.confidence)
 
     def _first(self, text: str, namespace: str, counts: Callable[[Rule], bool]) -> Rule | None:
-        for rule, pattern in self._rules:
-            if rule.namespace in (None, namespace) and counts(rule) and pattern.search(text):
+        form: str | None = None
+        for each in self._rules:
+            rule = each.rule
+            if rule.namespace not in (None, namespace) or not counts(rule):
+                continue
+            if each.pattern is not None and each.pattern.search(text):
                 return rule
+            if each.keywords is not None:
+                form = match_form(text) if form is None else form
+                if each.keywords.search(form):
+                    return rule
         return None
 
 
-def pattern_of(rule: Rule) -> str:
-    """The rule's pattern and keywords as one pattern.
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A rule ready to be matched: its pattern with the text, its keywords with the text's matching form."""
 
-    >>> pattern_of(Rule(keywords=["in depth"], preference="best"))
-    '(?:\\bin depth\\b)'
+    rule: Rule
+    pattern: Any | None
+    keywords: Any | None
+
+    @classmethod
+    def of(cls, rule: Rule) -> _Compiled:
+        pattern = None if rule.pattern is None else compile_pattern(rule.pattern)
+        keywords = keywords_pattern(rule.keywords)
+        return cls(rule, pattern, None if keywords is None else compile_pattern(keywords))
+
+
+def keywords_pattern(keywords: Sequence[str]) -> str | None:
+    """Keywords as one pattern over matching forms; None where they hold nothing to look for.
+
+    >>> keywords_pattern(["in depth", "Ｃ++"])
+    '\\\\bin depth\\\\b|\\\\bc\\\\+\\\\+'
     """
-    choices = [] if rule.pattern is None else [rule.pattern]
-    choices += [_keyword(keyword) for keyword in rule.keywords]
-    return "|".join(f"(?:{choice})" for choice in choices)
+    forms = [match_form(normalize(keyword)) for keyword in keywords]
+    return "|".join(_keyword(form) for form in forms if form) or None
 
 
 def _keyword(keyword: str) -> str:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 
 _JOINTS = re.compile(
-    r"\s*[;；。]\s*|[?!？！]\s+(?=\S)"
+    r"\s*[;；。]\s*|[?!？！]\s+(?=\S)|[?!？！](?=[\u3400-\u9fff])"
     r"|,?\s+(?:and|then|plus|also)(?:\s+(?:also|then|please|after that))*\s+"
-    r"|[，,、]?\s*(?:然后|另外|还有|并且|而且|同时|顺便|接着|以及|再帮我|也帮我|還有|另外|並且)\s*"
+    r"|[，,、]?\s*(?:然后|另外|还有|并且|而且|同时|顺便|接着|以及|再帮我|也帮我|還有|並且)\s*"
     r"|[，,]\s*(?=(?:再|请|帮我|幫我|請))",
     re.IGNORECASE,
 )
 _HAN = re.compile("[\u3400-\u9fff]")
 MAX_PARTS = 4
+MAX_CHARS = 2000
+"""A longer text is no sentence; each joint of it would cost a look at all of it."""
+
 _LEAST_WORDS = 2
 _LEAST_HAN = 3
 
@@ -21,13 +24,15 @@ def split(text: str) -> list[str]:
     """The parts of a normalized sentence, in order; the whole as the only part where nothing joins two.
 
     A part is long enough to want something: two words, or three Chinese characters. Shorter ones stay with the part
-    before.
+    before. A text of more than MAX_CHARS has one part.
 
     >>> split("cancel my order and tell me where the parcel is")
     ['cancel my order', 'tell me where the parcel is']
     >>> split("salt and pepper")
     ['salt and pepper']
     """
+    if len(text) > MAX_CHARS:
+        return [text]
     parts: list[str] = []
     start = 0
     for joint in _JOINTS.finditer(text):

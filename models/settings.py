@@ -29,6 +29,13 @@ class Settings(BaseSettings):
         Path | None, Field(description="Policy file; none serves the stored policy, or the defaults.")
     ] = None
     watch: Annotated[bool, Field(description="Reload card and policy files when they change.")] = True
+    model: Annotated[Path | None, Field(description="Folder of trained classifiers; none fits them to the cards.")] = (
+        None
+    )
+    encoder: Annotated[
+        Path | None,
+        Field(description="Folder of an encoder (`agency-router models export`); none takes the bundled one."),
+    ] = None
     time_zone: Annotated[
         str, Field(description="IANA name of the time zone in which words such as `tomorrow` are understood.")
     ] = "UTC"

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
 from intent.cascade import Cascade
-from intent.fitter import fit_apart
+from intent.fitter import FitError, fit_apart
 from intent.heads import Heads
 from intent.model_folder import Origin, load_heads, read_manifest
 from models.errors import ModelError
 from router.assemble import capability_texts
 from router.card_vectors import CardVectors
+from router.readiness import Readiness
 from router.registry import Registry
 from router.snapshot import Snapshot
 
@@ -31,7 +33,14 @@ class Classifier:
     """
 
     def __init__(
-        self, registry: Registry, vectors: CardVectors, cascade: Cascade, *, folder: Path | None, timeout_s: float
+        self,
+        registry: Registry,
+        vectors: CardVectors,
+        cascade: Cascade,
+        *,
+        folder: Path | None,
+        timeout_s: float,
+        retry_s: float = 300.0,
     ) -> None:
         """Wire it up.
 
@@ -41,19 +50,37 @@ class Classifier:
             cascade: where the heads go.
             folder: keeps the newest heads for the next start; None keeps none.
             timeout_s: a fit that takes longer is given up.
+            retry_s: a fit that failed is tried again after that, or at the next change.
         """
         self._registry = registry
         self._vectors = vectors
         self._cascade = cascade
         self._folder = folder
         self._timeout_s = timeout_s
+        self._retry_s = retry_s
         self._digest = ""
+        self._is_behind = False
 
-    async def run(self) -> None:
+    async def run(self, readiness: Readiness) -> None:
         """Fit after each change of the cards; runs until cancelled."""
+        self._registry.changed.set()  # an earlier run may have ended before it was through
         while True:
-            await self._registry.changed.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._retry_s if self._is_behind else None):
+                    await self._registry.changed.wait()
+            await self.try_to_catch_up(readiness)
+
+    async def try_to_catch_up(self, readiness: Readiness) -> None:
+        """Fit, or load, heads for the cards in force; a failure is shown until it was made good."""
+        try:
             await self.catch_up()
+        except FitError as error:
+            log.error("%s; the old ones serve, and the nearest texts where there are none", error)
+            self._is_behind = True
+            readiness.report("classifier", str(error))
+        else:
+            self._is_behind = False
+            readiness.clear("classifier")
 
     async def catch_up(self) -> None:
         """Fit, or load, heads for the cards in force.
@@ -62,8 +89,7 @@ class Classifier:
             FitError: the fit failed; the old heads stay.
         """
         self._registry.changed.clear()
-        examples = examples_of(self._registry.snapshot)
-        digest = _digest(examples)
+        examples, digest = await asyncio.to_thread(_wanted, self._registry.snapshot)
         if digest == self._digest:
             return
         if len({intent for _, intent in examples}) < 2:
@@ -103,5 +129,7 @@ def examples_of(snapshot: Snapshot) -> list[tuple[str, str]]:
     return sorted(pairs)
 
 
-def _digest(examples: list[tuple[str, str]]) -> str:
-    return sha256(json.dumps([FIT_VERSION, examples]).encode()).hexdigest()
+def _wanted(snapshot: Snapshot) -> tuple[list[tuple[str, str]], str]:
+    """The examples to fit on and their digest."""
+    examples = examples_of(snapshot)
+    return examples, sha256(json.dumps([FIT_VERSION, examples]).encode()).hexdigest()

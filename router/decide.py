@@ -15,7 +15,7 @@ from intent.normalize import normalize, script_language
 from models.decision import Attempt, Reason, RouteDecision
 from models.policy import LlmPolicy
 from models.ports import Clock
-from models.reading import Certainty, Reading
+from models.reading import Alternative, Certainty, Reading
 from router import answers
 from router.case import Case
 from router.clarify import options, question
@@ -134,23 +134,40 @@ class Decider:
         """Several intents may be meant: ask a language model, if there is one, else the caller."""
         reading = case.reading
         assert reading is not None
-        found = options(case, reading)
+        local = reading
+        found = options(case, local)
         if not found and reading.vector is not None:
             # All that came near is out of reach: search again among what is not.
             allowed = permitted(
                 labelled(case.snapshot.routable_in(case.namespaces), case.request), case.request, case.grants
             )
-            found = options(case, await self._intake.reread(reading, case.snapshot.scope_of(allowed)))
+            local = await self._intake.reread(reading, case.snapshot.scope_of(allowed))
+            found = options(case, local)
         if not found:
             return answers.deny(case, self.elapsed_ms(case))
         told = await self._ask_model(case, reading, found)
         if told.intent is not None:
-            case.reading = replace(reading, intent=told.intent, source="llm", certainty=Certainty.SURE)
+            self._take(case, local, told.intent)
             return self._pick(case)
         if told.status is EscalationStatus.NONE:
             return self._fallback(case, Reason.OUT_OF_SCOPE)
         asked = [(entry.capability.intent, entry.capability.description) for entry in found]
         return answers.clarify(case, Reason.AMBIGUOUS, question(found), asked, self.elapsed_ms(case))
+
+    def _take(self, case: Case, local: Reading, intent: str) -> None:
+        """The model chose one of the options of `local`; the others that this caller could get stay as alternatives."""
+        assert case.reading is not None
+        assert local.intent is not None
+        meant = (Alternative(local.intent, local.confidence), *local.alternatives)
+        case.reading = replace(
+            case.reading,
+            intent=intent,
+            confidence=next(each.confidence for each in meant if each.intent == intent),
+            source="llm",
+            certainty=Certainty.SURE,
+            alternatives=tuple(each for each in meant if each.intent != intent and self._reachable(case, each.intent)),
+        )
+        case.hides_intent = False
 
     async def _ask_model(self, case: Case, reading: Reading, found: Sequence[Entry]) -> Escalated:
         if not case.policy.llm:

@@ -11,15 +11,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypedDict
 from zoneinfo import ZoneInfo
 
-from intent.calibrate import Calibration
-from intent.cascade import Cascade
 from intent.embed_pool import EmbedPool
-from intent.embedder import bundled
 from intent.intake import Intake
-from intent.llm.breaker import LlmBreaker
-from intent.llm.client import Endpoint, Form, LlmClient
-from intent.llm.escalate import Escalation
 from models.card import AgentCard
+from models.policy import Policy
 from models.ports import Clock, Embedder
 from models.settings import Settings
 from router.card_files import read_card_files
@@ -32,12 +27,12 @@ from router.journal import Journal
 from router.keys import KeyRing
 from router.policy_file import read_policy
 from router.readiness import Readiness
+from router.reading_parts import cascade_of, classifier_of, encoder_of, escalation_of
 from router.recorder import Recorder
 from router.registry import Registry
 from router.service import Ids, RouteService
 from router.startup import Start
 from router.stores.open import Store, open_store
-from router.stores.sqlite import sqlite_file
 from router.supervisor import Supervisor
 from router.watch import watch_cards, watch_policy
 
@@ -84,104 +79,83 @@ async def running(
     Raises:
         ConfigError: a card or policy file is wrong.
         EncoderError: the encoder's files are missing or altered.
+        ModelError: the folder of trained classifiers cannot be used.
         StoreError: the store cannot be opened.
     """
     clock = clock or SystemClock()
     readiness = Readiness()
     async with AsyncExitStack() as stack:
-        encoder: Embedder = await asyncio.to_thread(bundled) if embedder is None else embedder
-        cards = await asyncio.to_thread(_cards, settings)
-        policy = await asyncio.to_thread(read_policy, settings.policy) if settings.policy else None
+        encoder = await asyncio.to_thread(encoder_of, settings) if embedder is None else embedder
+        cards, policy = await asyncio.to_thread(_files, settings)
         store = await stack.enter_async_context(open_store(settings.store, clock=clock))
         pool = stack.enter_context(_pool(settings, encoder))
         keys = KeyRing(refresh_ms=settings.keys_refresh_ms, clock=clock)
         await keys.refresh(store.keys)
-        journal = _journal(settings, store, clock)
-        stack.push_async_callback(journal.aclose)
+        journal = _journal(settings, store, clock, stack)
         supervisor = await stack.enter_async_context(Supervisor(readiness))
         vectors = CardVectors(pool, store.vectors)
         registry = Registry(vectors, store.cards, store.policies, clock)
-        cascade = Cascade(Calibration())
-        classifier = _classifier(settings, registry, vectors, cascade)
+        cascade = await cascade_of(settings, encoder)
+        classifier = classifier_of(settings, registry, vectors, cascade)
         intake = Intake(pool, cascade, inline_rows=settings.inline_index_rows)
-        escalation = await _escalation(settings, stack, clock)
-        service = RouteService(
-            registry,
-            Decider(intake, escalation, clock, ZoneInfo(settings.time_zone)),
-            Goals(store.records),
-            Recorder(journal),
-            clock,
-            ids or _random_ids(),
-        )
+        decider = Decider(intake, await escalation_of(settings, stack, clock), clock, ZoneInfo(settings.time_zone))
+        goals, recorder = Goals(store.records), Recorder(journal)
+        service = RouteService(registry, decider, goals, recorder, clock, ids or _random_ids())
         supervisor.start("journal", journal.run)
         supervisor.start("keys", lambda: keys.run(store.keys))
         start = Start(registry, classifier, pool, readiness, on_ready)
         supervisor.start("cards", lambda: start.run(cards, policy))
-        if classifier is not None:
-            supervisor.start("classifier", lambda: _follow(classifier, readiness))
+        _follow(classifier, readiness, supervisor)
         _watch(settings, registry, readiness, supervisor)
-        yield Parts(
-            settings=settings,
-            store=store,
-            registry=registry,
-            service=service,
-            journal=journal,
-            keys=keys,
-            pool=pool,
-            readiness=readiness,
-            clock=clock,
-        )
+        yield {
+            "settings": settings,
+            "store": store,
+            "registry": registry,
+            "service": service,
+            "journal": journal,
+            "keys": keys,
+            "pool": pool,
+            "readiness": readiness,
+            "clock": clock,
+        }
 
 
-async def _follow(classifier: Classifier, readiness: Readiness) -> None:
-    """Keep the classifiers fitted, once the start has seen to the first ones."""
-    await readiness.ready.wait()
-    await classifier.run()
+def _follow(classifier: Classifier | None, readiness: Readiness, supervisor: Supervisor) -> None:
+    if classifier is None:
+        return
+
+    async def follow() -> None:
+        await readiness.ready.wait()  # the start sees to the first ones
+        await classifier.run(readiness)
+
+    supervisor.start("classifier", follow)
 
 
-async def _escalation(settings: Settings, stack: AsyncExitStack, clock: Clock) -> Escalation:
-    client = None
-    if settings.llm_url is not None:
-        endpoint = Endpoint(
-            settings.llm_url,
-            settings.llm_model or "",
-            settings.llm_key.get_secret_value() if settings.llm_key is not None else "",
-            form=Form(settings.llm_form),
-            tokens_field=settings.llm_tokens_field,
-        )
-        client = await stack.enter_async_context(LlmClient(endpoint, clock))
-    return await stack.enter_async_context(Escalation(client, clock, LlmBreaker(clock)))
-
-
-def _classifier(settings: Settings, registry: Registry, vectors: CardVectors, cascade: Cascade) -> Classifier | None:
-    if not settings.classifier:
-        return None
-    store = sqlite_file(settings.store)
-    folder = store.with_name(f"{store.name}.classifiers")
-    return Classifier(registry, vectors, cascade, folder=folder, timeout_s=settings.fit_timeout_s)
-
-
-def _cards(settings: Settings) -> tuple[AgentCard, ...] | None:
+def _files(settings: Settings) -> tuple[tuple[AgentCard, ...] | None, Policy | None]:
+    """The cards and the policy of the files that the settings name."""
+    policy = read_policy(settings.policy) if settings.policy else None
     if not settings.cards:
-        return None
+        return None, policy
     found = read_card_files(settings.cards)
     for warning in found.warnings:
         log.warning("%s", warning)
-    return found.cards
+    return found.cards, policy
 
 
 def _pool(settings: Settings, encoder: Embedder) -> EmbedPool:
     return EmbedPool(encoder, n_threads=settings.embed_threads, max_waiting=settings.max_embed_queue)
 
 
-def _journal(settings: Settings, store: Store, clock: Clock) -> Journal:
-    return Journal(
+def _journal(settings: Settings, store: Store, clock: Clock, stack: AsyncExitStack) -> Journal:
+    journal = Journal(
         store.records,
         max_rows=settings.journal_rows,
         batch=settings.journal_batch,
         wait_ms=settings.journal_wait_ms,
         clock=clock,
     )
+    stack.push_async_callback(journal.aclose)
+    return journal
 
 
 def _watch(settings: Settings, registry: Registry, readiness: Readiness, supervisor: Supervisor) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from importlib.resources import as_file, files
 
 from intent.embed_pool import EmbedPool
-from intent.fitter import FitError
 from models.card import AgentCard
 from models.policy import Policy
 from router.card_files import read_card_files
@@ -69,13 +68,8 @@ class Start:
 
     async def _first_classifiers(self) -> None:
         """A service without classifiers still decides, by the nearest texts."""
-        if self.classifier is None:
-            return
-        try:
-            await self.classifier.catch_up()
-        except FitError as error:
-            log.error("%s; the nearest texts decide", error)
-            self.readiness.report("classifier", str(error))
+        if self.classifier is not None:
+            await self.classifier.try_to_catch_up(self.readiness)
 
     async def _warm_up(self) -> None:
         """The first texts are slow: let them be ours, and say what the encoder does on this machine."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from router.cli import cards, evaluate, keys, route, serve, store, trace
+from router.cli import cards, evaluate, keys, models, route, serve, store, trace
 
 app = typer.Typer(
     name="agency-router",
@@ -16,6 +16,7 @@ app.command("serve")(serve.serve)
 app.command("route")(route.route)
 app.add_typer(cards.app, name="cards")
 app.add_typer(keys.app, name="keys")
+app.add_typer(models.app, name="models")
 app.command("trace")(trace.trace)
 app.add_typer(evaluate.app, name="evaluate")
 app.command("backup")(store.backup)

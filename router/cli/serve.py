@@ -20,6 +20,7 @@ def serve(
         typer.Option(help="Card file or folder; may be given several times. None: the stored set, or the example set."),
     ] = None,
     policy: Annotated[Path | None, typer.Option(help="Policy file.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Folder of trained classifiers (agency-router train).")] = None,
     host: Annotated[
         str | None, typer.Option(help="Address to bind; beyond loopback every call needs a key. [default: 127.0.0.1]")
     ] = None,
@@ -27,7 +28,8 @@ def serve(
     store: Annotated[str | None, typer.Option(help="Store URL. [default: sqlite:///agency-router.db]")] = None,
 ) -> None:
     """Run the service until it is told to stop."""
-    _run(settings_of(cards=tuple(cards) if cards else None, policy=policy, host=host, port=port, store=store))
+    given = tuple(cards) if cards else None
+    _run(settings_of(cards=given, policy=policy, model=model, host=host, port=port, store=store))
 
 
 def _run(settings: Settings) -> None:

@@ -14,7 +14,7 @@ from router.numbers import plain
 from router.wire import loads
 
 T = TypeVar("T", bound=BaseModel)
-_MAX_LENGTH_DIGITS = 18
+_DRAINED = 16
 
 
 async def read_json(request: Request, max_bytes: int) -> Any:
@@ -24,16 +24,20 @@ async def read_json(request: Request, max_bytes: int) -> Any:
         BodyTooLargeError: it is larger than `max_bytes`.
         MalformedBodyError: it is no JSON that we take.
     """
-    length = request.headers.get("content-length", "")
-    if length.isascii() and length.isdigit() and (len(length) > _MAX_LENGTH_DIGITS or int(length) > max_bytes):
+    drained = _DRAINED * max_bytes
+    if _declared(request) > drained:
         raise _too_large(max_bytes)
     chunks: list[bytes] = []
     n_bytes = 0
+    # What is too large is read to its end, within bounds: a client in the middle of sending would not hear the refusal.
     async for chunk in request.stream():
         n_bytes += len(chunk)
-        if n_bytes > max_bytes:
-            raise _too_large(max_bytes)
-        chunks.append(chunk)
+        if n_bytes > drained:
+            break
+        if n_bytes <= max_bytes:
+            chunks.append(chunk)
+    if n_bytes > max_bytes:
+        raise _too_large(max_bytes)
     return loads(b"".join(chunks))
 
 
@@ -76,6 +80,13 @@ def checked(name: str, text: str, kind: Any) -> Any:
         return TypeAdapter(kind).validate_python(text)
     except ValidationError as error:
         raise _wrong(name, error.errors()[0]["msg"]) from None
+
+
+def _declared(request: Request) -> float:
+    """The length that the request says its body has; 0 where it says none."""
+    length = request.headers.get("content-length", "")
+    # as a float, since Python refuses to read integers of thousands of digits
+    return float(length) if length.isascii() and length.isdigit() else 0.0
 
 
 def _wrong(name: str, message: str) -> InvalidRequestError:

@@ -37,8 +37,8 @@ async def test_a_body_of_the_largest_size_is_taken_and_one_byte_more_is_not() ->
         await read_json(request([b"1" * 10, b"1"]), 10)
 
 
-@pytest.mark.parametrize("length", ["11", "9" * 5000])
-async def test_a_length_that_is_too_large_is_refused_before_the_body_is_read(length: str) -> None:
+@pytest.mark.parametrize("length", ["161", "9" * 5000])
+async def test_a_length_far_too_large_is_refused_before_the_body_is_read(length: str) -> None:
     with pytest.raises(BodyTooLargeError):
         await read_json(request(length=length), 10)
 
@@ -48,7 +48,23 @@ async def test_a_length_that_is_none_is_passed_over(length: str) -> None:
     assert await read_json(request([b"7"], length=length), 10) == 7
 
 
-async def test_an_endless_body_is_refused_at_the_limit() -> None:
+@pytest.mark.parametrize("length", [None, "30"])
+async def test_a_body_somewhat_too_large_is_read_to_its_end_so_that_its_sender_hears_the_refusal(
+    length: str | None,
+) -> None:
+    read: list[bytes] = []
+
+    async def receive() -> Message:
+        read.append(b"1" * 10)
+        return {"type": "http.request", "body": read[-1], "more_body": len(read) < 3}
+
+    headers = [] if length is None else [(b"content-length", length.encode())]
+    with pytest.raises(BodyTooLargeError, match="10 bytes"):
+        await read_json(Request({"type": "http", "headers": headers}, receive), 10)
+    assert len(read) == 3
+
+
+async def test_an_endless_body_is_refused_at_some_point() -> None:
     n_read = 0
 
     async def receive() -> Message:
@@ -58,7 +74,7 @@ async def test_an_endless_body_is_refused_at_the_limit() -> None:
 
     with pytest.raises(BodyTooLargeError):
         await read_json(Request({"type": "http", "headers": []}, receive), 100)
-    assert n_read == 11
+    assert n_read == 161
 
 
 async def test_no_body_is_malformed() -> None:

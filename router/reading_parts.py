@@ -1,0 +1,61 @@
+"""What reads utterances, built from settings: encoder, cascade, classifiers, language model."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+from intent.calibrate import Calibration
+from intent.cascade import Cascade
+from intent.embedder import OnnxEmbedder, bundled
+from intent.llm.breaker import LlmBreaker
+from intent.llm.client import Endpoint, Form, LlmClient
+from intent.llm.escalate import Escalation
+from intent.model_folder import load_heads
+from models.ports import Clock, Embedder
+from models.settings import Settings
+from router.card_vectors import CardVectors
+from router.classifier import Classifier
+from router.registry import Registry
+from router.stores.sqlite import sqlite_file
+
+
+def encoder_of(settings: Settings) -> Embedder:
+    """The encoder that the settings name, or the bundled one. Blocks while it is read."""
+    return bundled() if settings.encoder is None else OnnxEmbedder(settings.encoder)
+
+
+async def cascade_of(settings: Settings, encoder: Embedder) -> Cascade:
+    """The cascade, with the trained classifiers that the settings name in force.
+
+    Raises:
+        ModelError: their folder cannot be used.
+    """
+    cascade = Cascade(Calibration())
+    if settings.model is not None:
+        cascade.use(await asyncio.to_thread(load_heads, settings.model, encoder_id=encoder.encoder_id))
+    return cascade
+
+
+def classifier_of(settings: Settings, registry: Registry, vectors: CardVectors, cascade: Cascade) -> Classifier | None:
+    """What keeps classifiers fitted to the cards; None where none are wanted, or trained ones are named."""
+    if not settings.classifier or settings.model is not None:
+        return None
+    store = sqlite_file(settings.store)
+    folder = store.with_name(f"{store.name}.classifiers")
+    return Classifier(registry, vectors, cascade, folder=folder, timeout_s=settings.fit_timeout_s)
+
+
+async def escalation_of(settings: Settings, stack: AsyncExitStack, clock: Clock) -> Escalation:
+    """What asks the language model that the settings name, closed with `stack`; without one it asks nobody."""
+    client = None
+    if settings.llm_url is not None:
+        endpoint = Endpoint(
+            settings.llm_url,
+            settings.llm_model or "",
+            settings.llm_key.get_secret_value() if settings.llm_key is not None else "",
+            form=Form(settings.llm_form),
+            tokens_field=settings.llm_tokens_field,
+        )
+        client = await stack.enter_async_context(LlmClient(endpoint, clock))
+    return await stack.enter_async_context(Escalation(client, clock, LlmBreaker(clock)))
