@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report import Goal, Quantiles, Report
-from intent.entities import find_entities
-from intent.entity_patterns import CUES
-from intent.fold import fold
-from intent.slots import fill
+from intent.entities.find import find_entities
+from intent.entities.fold import fold
+from intent.entities.patterns import CUES
+from intent.entities.slots import fill
 
 LABELS = Path(__file__).parents[1] / "tests" / "data" / "entities.jsonl"
 SCHEMA = {"type": "object", "properties": {"order_amount": {"type": "number"}, "time": {"type": "string"}}}

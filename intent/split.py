@@ -33,18 +33,18 @@ def split(text: str) -> list[str]:
     """
     if len(text) > MAX_CHARS:
         return [text]
-    parts: list[str] = []
-    start = 0
-    for joint in _JOINTS.finditer(text):
-        before, after = text[start : joint.start()], text[joint.end() :]
-        if _is_enough(before) and _is_enough(after):
-            parts.append(before.strip())
-            start = joint.end()
-            if len(parts) == MAX_PARTS - 1:
-                break
-    if not parts:
-        return [text]
-    return [*parts, text[start:].strip()]
+    joints = [(joint.start(), joint.end()) for joint in _JOINTS.finditer(text)]
+    starts = [0, *(end for _, end in joints)]
+    ends = [*(start for start, _ in joints), len(text)]
+    spans: list[tuple[int, int]] = []
+    for start, end in zip(starts, ends, strict=True):
+        if not spans:
+            spans.append((start, end))
+        elif len(spans) < MAX_PARTS and _is_enough(text[start:end]) and _is_enough(text[slice(*spans[-1])]):
+            spans.append((start, end))
+        else:
+            spans[-1] = (spans[-1][0], end)
+    return [text] if len(spans) == 1 else [text[start:end].strip() for start, end in spans]
 
 
 def _is_enough(part: str) -> bool:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from intent.entities.properties import Property, properties_of
 from intent.normalize import match_key, normalize
-from intent.properties import Property, properties_of
 from intent.rules import Rules
 from models.card import AgentCard, Capability, JsonSchema
 from models.policy import IntentPolicy, Policy

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
-from intent.entities import find_entities
-from intent.properties import Property
-from intent.slots import fill_properties
+from intent.entities.find import find_entities
+from intent.entities.properties import Property
+from intent.entities.slots import fill_properties
 from models.decision import EntityValue
 from models.entity import Found
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from intent.entities.properties import Property
 from intent.normalize import match_key
-from intent.properties import Property
 from intent.rules import Rules
 from models.card import AgentCard, Capability
 from models.policy import Policy

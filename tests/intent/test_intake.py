@@ -161,7 +161,7 @@ async def test_a_rule_reads_the_preference_whatever_the_stage(counting: Counting
 
 @pytest.mark.parametrize(
     ("best", "certainty"),
-    [(0.8, Certainty.SURE), (0.48, Certainty.AMBIGUOUS), (0.1, Certainty.OUT_OF_SCOPE)],
+    [(0.8, Certainty.SURE), (0.65, Certainty.AMBIGUOUS), (0.1, Certainty.OUT_OF_SCOPE)],
 )
 async def test_the_thresholds_divide_sure_from_ambiguous_from_out_of_scope(best: float, certainty: Certainty) -> None:
     thresholds = Confidence(accept=0.6, plausible=0.2)

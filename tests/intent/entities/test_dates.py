@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from intent import date_chinese, date_part, dates
-from intent.dates import find_dates
-from intent.fold import fold
+from intent.entities import date_chinese, date_part, dates
+from intent.entities.dates import find_dates
+from intent.entities.fold import fold
 
 NOW = datetime(2026, 3, 11, 10, 30, tzinfo=timezone(timedelta(hours=8)))  # a Wednesday
 

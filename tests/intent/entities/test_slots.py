@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from intent import properties, slot_values, slots
-from intent.entities import find_entities
-from intent.properties import properties_of
-from intent.slots import fill
+from intent.entities import properties, slot_values, slots
+from intent.entities.find import find_entities
+from intent.entities.properties import properties_of
+from intent.entities.slots import fill
 from models.entity import Slot
 
 NOW = datetime(2026, 3, 11, 10, 30, tzinfo=timezone(timedelta(hours=8)))

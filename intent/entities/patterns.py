@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from intent.entity_words import CHINESE_THING, CHINESE_UNIT, CODES, ENGLISH_UNIT, THING
-from intent.numerals import DIGITS, EN, NUMBER_WORD, ZH
+from intent.entities.numerals import DIGITS, EN, NUMBER_WORD, ZH
+from intent.entities.words import CHINESE_THING, CHINESE_UNIT, CODES, ENGLISH_UNIT, THING
 from intent.rules import compile_pattern
 
 _CODE = "|".join(CODES)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from intent.fold import fold
+from intent.entities.fold import fold
 from models.entity import EntityKind
 
 _KIND_WORDS: dict[EntityKind, str] = {

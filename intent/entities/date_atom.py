@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from intent.date_part import Part
+from intent.entities.date_part import Part
 from intent.rules import compile_pattern
 
 Groups = Sequence[str | None]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from intent.entity_patterns import (
+from intent.entities.matching import matches_of
+from intent.entities.numerals import number_of
+from intent.entities.patterns import (
     AMOUNT_PREFIX,
     AMOUNT_SUFFIX,
     CUT,
@@ -18,9 +20,7 @@ from intent.entity_patterns import (
     RANGE_BEHIND,
     WEIGHED,
 )
-from intent.entity_words import CURRENCY_WORDS, ENGLISH_UNIT, NO_PLURAL, PARTS, SYMBOLS
-from intent.matching import matches_of
-from intent.numerals import number_of
+from intent.entities.words import CURRENCY_WORDS, ENGLISH_UNIT, NO_PLURAL, PARTS, SYMBOLS
 from models.entity import EntityKind, Found
 
 _WINDOW = 24

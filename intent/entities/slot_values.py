@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-from intent.properties import types_of
+from intent.entities.properties import types_of
 from intent.rules import compile_pattern
 from models.entity import Found
 

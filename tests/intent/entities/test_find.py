@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.bench_entities import read_labels, score
-from intent import entities, found_ids, found_numbers, numerals
-from intent.entities import MAX_CHARS, MAX_FOUND, find_entities
-from intent.fold import fold
+from intent.entities import find, ids, numbers, numerals
+from intent.entities.find import MAX_CHARS, MAX_FOUND, find_entities
+from intent.entities.fold import fold
 from models.entity import Found
 
 NOW = datetime(2026, 3, 11, 10, 30, tzinfo=timezone(timedelta(hours=8)))
@@ -180,5 +180,5 @@ def test_found_is_a_value() -> None:
 
 def test_the_examples_of_the_docstrings_hold() -> None:
 
-    for module in (entities, found_ids, found_numbers, numerals):
+    for module in (find, ids, numbers, numerals):
         assert doctest.testmod(module).failed == 0

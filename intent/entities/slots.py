@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from intent.entities import MAX_CHARS
-from intent.fold import fold
-from intent.properties import Property, properties_of, types_of
-from intent.slot_values import matches, value_for
+from intent.entities.find import MAX_CHARS
+from intent.entities.fold import fold
+from intent.entities.properties import Property, properties_of, types_of
+from intent.entities.slot_values import matches, value_for
 from models.entity import EntityKind, Found, Slot
 
 _NEAR: dict[EntityKind, dict[EntityKind, float]] = {

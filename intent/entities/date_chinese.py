@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 from dateutil.relativedelta import relativedelta
 
-from intent.date_atom import Atom, Groups
-from intent.date_part import Part, later, monday, month_of
-from intent.numerals import DIGITS, ZH, number_of
+from intent.entities.date_atom import Atom, Groups
+from intent.entities.date_part import Part, later, monday, month_of
+from intent.entities.numerals import DIGITS, ZH, number_of
 
 _MONTH = "(1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九])"
 _DOM = "(3[01]|[12]?[0-9]|0[1-9]|三十一?|二?十[一二三四五六七八九]?|[一二三四五六七八九])"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from intent.entity_patterns import (
+from intent.entities.matching import matches_of
+from intent.entities.patterns import (
     EMAIL,
     ID_BARE,
     ID_EXPLICIT,
@@ -12,8 +13,7 @@ from intent.entity_patterns import (
     QUANTITY_ENGLISH,
     URL,
 )
-from intent.entity_words import NAMES
-from intent.matching import matches_of
+from intent.entities.words import NAMES
 from models.entity import EntityKind, Found
 
 _URL_ENDS = ".,;:!?)]}'\""

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from dateutil.parser import isoparse
 from dateutil.relativedelta import relativedelta
 
-from intent.date_atom import Atom, Groups
-from intent.date_clock import at_hour, clock, spoken, words_clock
-from intent.date_part import Part, later, monday, month_of
-from intent.numerals import EN, ORDINAL, SMALL, number_of, ordinal_of
+from intent.entities.date_atom import Atom, Groups
+from intent.entities.date_clock import at_hour, clock, spoken, words_clock
+from intent.entities.date_part import Part, later, monday, month_of
+from intent.entities.numerals import EN, ORDINAL, SMALL, number_of, ordinal_of
 
 _MONTH = (
     r"(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"

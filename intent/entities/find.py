@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from intent.dates import find_dates
-from intent.entity_patterns import CUES
-from intent.fold import fold
-from intent.found_ids import find_emails, find_explicit_ids, find_ids, find_phones, find_urls
-from intent.found_numbers import find_amounts, find_numbers, find_quantities
+from intent.entities.dates import find_dates
+from intent.entities.fold import fold
+from intent.entities.ids import find_emails, find_explicit_ids, find_ids, find_phones, find_urls
+from intent.entities.numbers import find_amounts, find_numbers, find_quantities
+from intent.entities.patterns import CUES
 from models.entity import Found
 
 MAX_CHARS = 2_000

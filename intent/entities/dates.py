@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from intent.date_atom import Atom
-from intent.date_chinese import ATOMS as CHINESE
-from intent.date_chinese import BARE_HOUR_ENDS
-from intent.date_english import ATOMS as ENGLISH
-from intent.date_part import Part, join, resolve
-from intent.matching import MAX_MATCHES
+from intent.entities.date_atom import Atom
+from intent.entities.date_chinese import ATOMS as CHINESE
+from intent.entities.date_chinese import BARE_HOUR_ENDS
+from intent.entities.date_english import ATOMS as ENGLISH
+from intent.entities.date_part import Part, join, resolve
+from intent.entities.matching import MAX_MATCHES
 from intent.rules import compile_pattern
 from models.entity import Found
 

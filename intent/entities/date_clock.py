@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from intent.date_atom import Groups
-from intent.date_part import Part
-from intent.numerals import number_of
+from intent.entities.date_atom import Groups
+from intent.entities.date_part import Part
+from intent.entities.numerals import number_of
 
 
 def clock(groups: Groups, now: datetime) -> Part | None:
