@@ -13,6 +13,7 @@ from benchmarks.report import Goal, Quantiles, Report
 from benchmarks.serving import CachedEmbedder, router_in_process
 from intent.embedder import bundled
 from intent.normalize import gist, normalize
+from intent.split import split
 from models.request import RouteRequest
 from router.permit import Grants
 from router.running import Parts
@@ -39,7 +40,8 @@ async def decisions_in_process(
         report.add_latency("given intents", await _latencies(parts, given, n_repeats), *WITHOUT_ENCODER)
         with_encoder = await _latencies(parts, utterances, n_repeats)
     encoder = await asyncio.to_thread(bundled)
-    asked = [form for text in dict.fromkeys(sentences) for form in {normalize(text), gist(normalize(text))}]
+    texts = [normalize(text) for text in dict.fromkeys(sentences)]
+    asked = [form for text in texts for part in {text, *split(text)} for form in {part, gist(part)}]
     cached = await asyncio.to_thread(CachedEmbedder, encoder, asked)
     async with router_in_process(cards, cached) as parts:
         n_before = cached.n_encoded

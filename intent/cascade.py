@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from intent.calibrate import Calibration
 from intent.confidence import RiskTable
 from intent.heads import Heads, Ranked
+from intent.lexical import LexicalScores
 from intent.normalize import match_form
 from intent.prior import PRIOR
 from models.policy import Confidence
@@ -28,10 +29,14 @@ class Verdict:
     Attributes:
         found: intents with their confidences, best first; empty where the stage has nothing to say.
         accept: from which confidence on the best may be acted on.
+        scores: what the lexical classifier said of the text, for the stage that follows.
+        by: whose scores they are; those of other heads mean other labels.
     """
 
     found: tuple[Alternative, ...] = ()
     accept: float = 1.01
+    scores: LexicalScores | None = None
+    by: Heads | None = None
 
     @property
     def confidence(self) -> float:
@@ -72,9 +77,10 @@ class Cascade:
         if heads is None or allowed is None:
             return Verdict()
         stage = heads.lexical_stage if heads.semantic is None or not alone else PRIOR.foreign_stage
-        ranked = heads.by_lexical(heads.lexical.score(match_form(text)), allowed, N_FOUND, stage)
+        scores = heads.lexical.score(match_form(text))
+        ranked = heads.by_lexical(scores, allowed, N_FOUND, stage)
         accept = _accept(thresholds, stage.risk)
-        return Verdict(_named(heads, ranked), accept if alone else max(accept, heads.early))
+        return Verdict(_named(heads, ranked), accept if alone else max(accept, heads.early), scores, heads)
 
     def by_vector(
         self,
@@ -83,6 +89,7 @@ class Cascade:
         neighbours: Sequence[Neighbour],
         source: IntentSource,
         thresholds: Confidence,
+        words: Verdict | None = None,
     ) -> Verdict:
         """By words and vector; intents that the heads do not know yet are judged by their nearest texts.
 
@@ -92,13 +99,17 @@ class Cascade:
             neighbours: the nearest intents of `source`, best first.
             source: what may be read.
             thresholds: of the namespace.
+            words: the verdict on the words of the same text; None judges them here.
         """
         heads = self._heads
         allowed = None if heads is None else self._allowed(heads, source)
         near = self._near(neighbours, thresholds)
         if heads is None or allowed is None or heads.semantic is None:
             return near
-        ranked = heads.by_both(heads.lexical.score(match_form(text)), embedded.vector, allowed, N_FOUND)
+        # the heads may have been swapped while the encoder ran
+        known_scores = words.scores if words is not None and words.by is heads else None
+        scores = known_scores or heads.lexical.score(match_form(text))
+        ranked = heads.by_both(scores, embedded.vector, allowed, N_FOUND)
         known = Verdict(_named(heads, ranked), _accept(thresholds, heads.full_stage.risk))
         if not near.found or near.found[0].intent in heads.labels or near.confidence <= known.confidence:
             return known

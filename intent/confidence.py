@@ -38,17 +38,37 @@ class RiskTable:
 
     Attributes:
         confidences: float64, shape (n,), descending.
-        n_wrong: int64, shape (n,): how many of the first i + 1 were wrong (out-of-scope texts always are).
+        n_wrong: float64, shape (n,): how many of the first i + 1 were wrong (out-of-scope texts always are).
+        n_above: float64, shape (n,): how many these are. Each text counts as its weight says; all together count n.
     """
 
     confidences: NDArray[np.float64]
-    n_wrong: NDArray[np.int64]
+    n_wrong: NDArray[np.float64]
+    n_above: NDArray[np.float64]
 
     @classmethod
-    def of(cls, confidences: NDArray[np.float64], is_wrong: NDArray[np.bool_]) -> RiskTable:
-        """From one confidence and one verdict a held-out text."""
+    def of(
+        cls,
+        confidences: NDArray[np.float64],
+        is_wrong: NDArray[np.bool_],
+        weights: NDArray[np.float64] | None = None,
+    ) -> RiskTable:
+        """From one confidence and one verdict a held-out text.
+
+        Args:
+            confidences: float64, shape (n,).
+            is_wrong: bool, shape (n,).
+            weights: float64, shape (n,), not negative: how much each counts, where some kind of text is held out more
+                often than it comes; None counts each once.
+        """
         order = np.argsort(-confidences, kind="stable")
-        return cls(confidences[order], np.cumsum(is_wrong[order]).astype(np.int64))
+        shares = np.ones(len(order)) if weights is None else weights[order] * (len(order) / weights.sum())
+        return cls(confidences[order], np.cumsum(is_wrong[order] * shares), np.cumsum(shares))
+
+    @classmethod
+    def empty(cls) -> RiskTable:
+        """Of no held-out texts."""
+        return cls(np.zeros(0), np.zeros(0), np.zeros(0))
 
     def threshold(self, risk: float) -> float:
         """The least confidence to act on so that wrong answers are at most `risk` of all requests.

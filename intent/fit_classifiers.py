@@ -25,14 +25,18 @@ LEXICAL_TOLERANCE = 0.01
 """A tenth of the default's steps; the scores on CLINC150's validation rows agree to the third digit."""
 
 MANY = 5000
-"""From so many examples on a gram has to stand in two of them. Below, dropping the single ones costs 0.4 to 2 points."""
+"""From so many examples on a gram has to stand in two of them. Below, dropping those of one costs 0.4 to 2 points."""
 
 FEW = 20
 """With fewer examples an intent, the semantic head is regularized less and the words weigh less beside it."""
 
+FEW_UNDIVIDED = 10
+"""The same for texts whose words are not divided."""
+
 SEMANTIC_C, SEMANTIC_C_FEW = 10.0, 60.0
 LEXICAL_WEIGHT, LEXICAL_WEIGHT_FEW = 1.5, 1.0
-N_PROTOTYPES = 5
+N_PROTOTYPES, MAX_PROTOTYPES = 20, 2500
+"""Of an intent at most, and of all intents: 20 instead of 5 raise the near-out-of-scope AUROC by up to 0.01."""
 
 
 class Example(NamedTuple):
@@ -65,7 +69,7 @@ def _lexical(forms: Sequence[str], targets: NDArray[np.int64], labels: tuple[str
     counts = np.array(list(frequency.values()), dtype=np.int64)
     most = MAX_LEXICAL_BYTES // (4 * len(labels))
     order = np.argsort(-counts, kind="stable")[:most]
-    kept = np.sort(order[counts[order] >= _least(forms)])
+    kept = np.sort(order[counts[order] >= _least(forms, len(labels))])
     if not len(kept):
         kept = np.sort(order)
     names = list(frequency)
@@ -76,10 +80,10 @@ def _lexical(forms: Sequence[str], targets: NDArray[np.int64], labels: tuple[str
     return Lexical(labels, vocabulary, idf, weights, bias, unseen)
 
 
-def _least(forms: Sequence[str]) -> int:
-    """In how many examples a gram has to stand. Ideographic grams are many and rarely stand twice by chance."""
-    n_ideographic = sum(map(is_ideographic, forms))
-    return 2 if len(forms) >= MANY or 2 * n_ideographic > len(forms) else 1
+def _least(forms: Sequence[str], n_labels: int) -> int:
+    """In how many examples a gram has to stand. Rare ones help a few examples, but not where words are undivided."""
+    is_undivided = 2 * sum(map(is_ideographic, forms)) > len(forms)
+    return 2 if len(forms) >= MANY or (is_undivided and len(forms) >= FEW_UNDIVIDED * n_labels) else 1
 
 
 def _matrix(
@@ -123,18 +127,19 @@ def _semantic(
     weights, bias = model.coef_, model.intercept_
     if n_labels == 2:
         weights, bias = np.concatenate([-weights / 2, weights / 2]), np.concatenate([-bias / 2, bias / 2])
-    prototypes = [_prototypes(points[known == label], seed) for label in range(n_labels)]
+    n_each = max(1, min(N_PROTOTYPES, MAX_PROTOTYPES // n_labels))
+    prototypes = [_prototypes(points[known == label], n_each, seed) for label in range(n_labels)]
     first = np.cumsum([0, *(len(each) for each in prototypes[:-1])])
     return Semantic(
         weights.astype(np.float32), bias.astype(np.float32), np.concatenate(prototypes), first.astype(np.int64)
     )
 
 
-def _prototypes(points: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
-    """The points themselves where they are few, else the centres of their clusters, on the unit sphere."""
+def _prototypes(points: NDArray[np.float32], n: int, seed: int) -> NDArray[np.float32]:
+    """The points themselves where there are no more than n, else the centres of n clusters, on the unit sphere."""
     distinct = np.unique(points, axis=0)
-    if len(distinct) <= N_PROTOTYPES:
+    if len(distinct) <= n:
         return distinct
-    centres = KMeans(N_PROTOTYPES, n_init=1, max_iter=20, random_state=seed).fit(distinct).cluster_centers_
+    centres = KMeans(n, n_init=1, max_iter=20, random_state=seed).fit(distinct).cluster_centers_
     unit: NDArray[np.float32] = (centres / np.linalg.norm(centres, axis=1, keepdims=True)).astype(np.float32)
     return unit

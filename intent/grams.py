@@ -20,7 +20,8 @@ def grams(form: str) -> list[str]:
     """All grams of a text in its matching form, repetitions included.
 
     Character grams of 3 and 4 within each word, its borders marked by blanks; of 1 to 3 where words are not divided
-    (Chinese, Japanese, Korean); single words and pairs of words. Undivided text longer than that is no word.
+    (Chinese, Japanese, Korean); single words, pairs of words, and pairs with any word between them. Undivided text
+    longer than that is no word.
 
     >>> grams("ok")
     [' ok', 'ok ', ' ok ', '\\x01ok']
@@ -39,6 +40,7 @@ def grams(form: str) -> list[str]:
         marked.append(WORD_MARK + word)
     found += marked
     found += [f"{first} {second[1:]}" for first, second in pairwise(marked)]
+    found += [f"{first}{WORD_MARK}{second[1:]}" for first, second in zip(marked, marked[2:], strict=False)]
     return found
 
 

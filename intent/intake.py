@@ -110,7 +110,7 @@ class Intake:
         verdict = self.cascade.by_words(text, source, thresholds, alone=False)
         if verdict.is_sure:
             return _of_verdict(text, verdict, thresholds, "lexical", preference)
-        reading = await self._by_vector(text, text, asked, preference)
+        reading = await self._by_vector(text, text, asked, preference, verdict)
         short = gist(text)
         if reading.certainty is Certainty.SURE or short == text:
             return reading
@@ -126,12 +126,17 @@ class Intake:
         return await self._judged(reading.text, reading.text, embedded, source, reading.preference, Confidence())
 
     async def _by_vector(
-        self, text: str, embedded_text: str, asked: _Asked, preference: RequestedPreference | None
+        self,
+        text: str,
+        embedded_text: str,
+        asked: _Asked,
+        preference: RequestedPreference | None,
+        words: Verdict | None = None,
     ) -> Reading:
         left_s = asked.until_s - asyncio.get_running_loop().time()
         embedded = await self._pool.embed(embedded_text, wait_ms=left_s * 1000)
         if embedded.is_trusted:
-            return await self._judged(text, embedded_text, embedded, asked.source, preference, asked.thresholds)
+            return await self._judged(text, embedded_text, embedded, asked.source, preference, asked.thresholds, words)
         verdict = self.cascade.by_words(embedded_text, asked.source, asked.thresholds, alone=True)
         unknown = ("encoder: too many unknown tokens",)
         if not verdict.found:
@@ -146,9 +151,10 @@ class Intake:
         source: IntentSource,
         preference: RequestedPreference | None,
         thresholds: Confidence,
+        words: Verdict | None = None,
     ) -> Reading:
         neighbours = await self._neighbours(source, embedded) if self.cascade.wants_neighbours(source) else ()
-        verdict = self.cascade.by_vector(embedded_text, embedded, neighbours, source, thresholds)
+        verdict = self.cascade.by_vector(embedded_text, embedded, neighbours, source, thresholds, words)
         if not verdict.found:
             return _nothing(text, preference)
         return _of_verdict(text, verdict, thresholds, "semantic", preference, vector=embedded.vector)

@@ -51,22 +51,22 @@ class Lexical:
 
     def score(self, form: str) -> LexicalScores:
         """Scores of a text in its matching form."""
-        rows, values, coverage = weighted(form, self.vocabulary, self.idf, self.unseen_idf)
+        rows, values, coverage = weighted(grams(form), self.vocabulary, self.idf, self.unseen_idf)
         if not rows:
             return LexicalScores(self.bias, coverage)
         return LexicalScores(values @ self.weights[rows] + self.bias, coverage)
 
 
 def weighted(
-    form: str, vocabulary: Mapping[str, int], idf: Floats, unseen_idf: float
+    document: Sequence[str], vocabulary: Mapping[str, int], idf: Floats, unseen_idf: float
 ) -> tuple[list[int], Floats, float]:
-    """The known grams of a text and their weights.
+    """The known grams of a text, given by all its grams, and their weights.
 
     Returns:
         (rows, float32 weights of the same length, coverage 0..1).
     """
     counts: dict[str, int] = {}
-    for gram in grams(form):
+    for gram in document:
         counts[gram] = counts.get(gram, 0) + 1
     rows: list[int] = []
     factors: list[float] = []

@@ -15,7 +15,8 @@ from intent.heads import Heads
 
 Arrays = Mapping[str, NDArray[Any]]
 
-_INTEGERS = frozenset({"first", "lexical_n_wrong", "full_n_wrong"})
+_INTEGERS = frozenset({"first"})
+_RISK = ("confidences", "n_wrong", "n_above")
 
 
 def bytes_of(heads: Heads) -> bytes:
@@ -27,7 +28,7 @@ def bytes_of(heads: Heads) -> bytes:
         "lexical_bias": lexical.bias,
     }
     for name, stage in (("lexical", heads.lexical_stage), ("full", heads.full_stage)):
-        arrays |= {f"{name}_confidences": stage.risk.confidences, f"{name}_n_wrong": stage.risk.n_wrong}
+        arrays |= {f"{name}_{part}": getattr(stage.risk, part) for part in _RISK}
     if semantic is not None:
         arrays |= {"semantic_weights": semantic.weights, "semantic_bias": semantic.bias}
         arrays |= {"prototypes": semantic.prototypes, "first": semantic.first}
@@ -82,9 +83,9 @@ def _shapes(arrays: Arrays, n_rows: int, n_labels: int) -> dict[str, tuple[int, 
         "lexical_weights": (n_rows, n_labels),
         "lexical_bias": (n_labels,),
     }
-    for name in ("lexical_confidences", "full_confidences"):
-        n_readings = arrays[name].size if name in arrays else 0
-        shapes |= {name: (n_readings,), name.replace("confidences", "n_wrong"): (n_readings,)}
+    for name in ("lexical", "full"):
+        n_readings = arrays[f"{name}_confidences"].size if f"{name}_confidences" in arrays else 0
+        shapes |= {f"{name}_{part}": (n_readings,) for part in _RISK}
     if "prototypes" in arrays:
         n_prototypes, dim = (*arrays["prototypes"].shape, 0, 0)[:2]
         shapes |= {"semantic_weights": (n_labels, dim), "semantic_bias": (n_labels,)}

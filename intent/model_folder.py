@@ -137,6 +137,7 @@ def save_heads(heads: Heads, folder: Path, origin: Origin) -> Manifest:
     Raises:
         ModelError: the folder holds other files, or cannot be written.
     """
+    check_writable(folder)
     contents = {ARRAYS_FILE: bytes_of(heads), VOCABULARY_FILE: _vocabulary_of(heads.lexical)}
     manifest = Manifest(
         **origin.model_dump(),
@@ -149,9 +150,6 @@ def save_heads(heads: Heads, folder: Path, origin: Origin) -> Manifest:
     )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        others = {path.name for path in folder.iterdir()} - {MANIFEST_FILE, *contents}
-        if others:
-            raise ModelError(f"{folder} is no model folder, it holds {min(others)}; name a new or an empty folder")
         (folder / MANIFEST_FILE).unlink(missing_ok=True)  # last to come, first to go: half a folder has none
         for name, content in contents.items():
             (folder / name).write_bytes(content)
@@ -162,6 +160,22 @@ def save_heads(heads: Heads, folder: Path, origin: Origin) -> Manifest:
     except OSError as error:
         raise ModelError(f"{folder} cannot be written ({error}); name another folder") from error
     return manifest
+
+
+def check_writable(folder: Path) -> None:
+    """Whether a model may be put there: in a new folder, an empty one, or in place of another model.
+
+    Raises:
+        ModelError: it is a file, or holds other things.
+    """
+    try:
+        others = {path.name for path in folder.iterdir()} - {MANIFEST_FILE, ARRAYS_FILE, VOCABULARY_FILE}
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise ModelError(f"{folder} cannot be written ({error}); name another folder") from error
+    if others:
+        raise ModelError(f"{folder} is no model folder, it holds {min(others)}; name a new or an empty folder")
 
 
 def load_heads(folder: Path, *, encoder_id: str | None = None) -> Heads:
@@ -248,5 +262,5 @@ def _read_verified(folder: Path, name: str, manifest: Manifest) -> bytes:
 
 
 def _stage(in_scope: _Slopes, is_right: _Slopes, arrays: Arrays, name: str) -> Stage:
-    risk = RiskTable(arrays[f"{name}_confidences"], arrays[f"{name}_n_wrong"])
+    risk = RiskTable(*(arrays[f"{name}_{part}"] for part in ("confidences", "n_wrong", "n_above")))
     return Stage(in_scope.confidence(), is_right.confidence(), risk)

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from intent.confidence import Confidence, RiskTable
 from intent.heads import Stage
 
-_NONE = RiskTable(np.zeros(0), np.zeros(0, dtype=np.int64))
+_NONE = RiskTable.empty()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _JOINTS = re.compile(
-    r"\s*[;；。]\s*|[?!？！]\s+(?=\S)|[?!？！](?=[\u3400-\u9fff])"
+    r"(?:\s*[;；。]\s*|[?!？！]\s+)(?:(?:and|then|plus|also|please|after that),?\s+)*|[?!？！](?=[\u3400-\u9fff])"
     r"|,?\s+(?:and|then|plus|also)(?:\s+(?:also|then|please|after that))*\s+"
     r"|[，,、]?\s*(?:然后|另外|还有|并且|而且|同时|顺便|接着|以及|再帮我|也帮我|還有|並且)\s*"
     r"|[，,]\s*(?=(?:再|请|帮我|幫我|請))",
@@ -36,11 +36,10 @@ def split(text: str) -> list[str]:
     joints = [(joint.start(), joint.end()) for joint in _JOINTS.finditer(text)]
     starts = [0, *(end for _, end in joints)]
     ends = [*(start for start, _ in joints), len(text)]
-    spans: list[tuple[int, int]] = []
-    for start, end in zip(starts, ends, strict=True):
-        if not spans:
-            spans.append((start, end))
-        elif len(spans) < MAX_PARTS and _is_enough(text[start:end]) and _is_enough(text[slice(*spans[-1])]):
+    spans = [(starts[0], ends[0])]
+    for start, end in zip(starts[1:], ends[1:], strict=True):
+        before = text[slice(*spans[-1])]
+        if len(spans) < MAX_PARTS and _is_enough(before) and _is_enough(text[start:end]):
             spans.append((start, end))
         else:
             spans[-1] = (spans[-1][0], end)

@@ -24,6 +24,7 @@ from models.card import AgentCard
 from models.deadline import Deadline
 from models.decision import RouteDecision
 from models.events import DecisionRow, EventRow, GoalRow, Row
+from models.language_model import LanguageModel
 from models.policy import Policy
 from models.ports import Embedded, Embedder
 from models.request import RouteRequest
@@ -137,9 +138,13 @@ def service_of(
     embedder: Embedder | None = None,
     clock: FakeClock | None = None,
     records: MemoryRecords | None = None,
+    model: LanguageModel | None = None,
     seed: int = 7,
 ) -> Desk:
-    """A service over these cards; None stands for the shipped policy, the dummy encoder, a new clock and store."""
+    """A service over these cards; None stands for the shipped policy, the dummy encoder, a new clock and store.
+
+    Unless a `model` is given, no language model is asked.
+    """
     encoder = DummyEmbedder() if embedder is None else embedder
     clock, records = clock or FakeClock(), records or MemoryRecords()
     snapshot = snapshot_of(cards, policy, encoder)
@@ -148,7 +153,7 @@ def service_of(
         FixedRegistry(snapshot),
         Decider(
             Intake(EmbedPool(encoder, n_threads=1), Cascade(Calibration())),
-            Escalation(None, clock, LlmBreaker(clock)),
+            Escalation(model, clock, LlmBreaker(clock)),
             clock,
         ),
         Goals(records),

@@ -10,6 +10,7 @@ import typer
 
 from router.cli.output import emit_json, fail, table
 from router.cli.scratch import scratch
+from router.cli.training import flat
 
 app = typer.Typer(help="Offline evaluation.", no_args_is_help=True)
 
@@ -42,6 +43,42 @@ def routing(
             ["case", "verdict", "expected", "got"],
             [[miss["name"], miss["verdict"], str(miss["expected"]), str(miss["got"])] for miss in summary["misses"]],
         )
+
+
+@app.command()
+def intents(
+    test: Annotated[list[Path], typer.Option(help='Labelled texts, JSON Lines of {"text", "intent"}.')],
+    train: Annotated[list[Path] | None, typer.Option(help="The same, to train on.")] = None,
+    val: Annotated[
+        list[Path] | None, typer.Option(help="The same, held out to fit confidences on; none: cross-validation.")
+    ] = None,
+    oos_test: Annotated[
+        list[Path] | None, typer.Option(help="Texts that are out of scope, whatever their intent.")
+    ] = None,
+    model: Annotated[Path | None, typer.Option(help="A trained model instead of --train.")] = None,
+    encoder: Annotated[Path | None, typer.Option(help="Folder of an encoder; none: the bundled one.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="File that keeps vectors of --train for the next run.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of folds and clusters.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Read labelled texts: accuracy, out-of-scope AUROC, coverage at stated risk, calibration, latency."""
+    from models.errors import RouterError
+    from router.cli.evaluate_intents import evaluate_intents
+
+    if (model is None) == (not train):
+        fail("name either --train files or a --model", 2)
+    if model is not None and val:
+        fail("--val goes with --train; a --model has its confidences already", 2)
+    try:
+        summary = evaluate_intents(
+            test, oos_test or [], train=train or [], val=val or [], model=model, encoder=encoder, cache=cache, seed=seed
+        )
+    except RouterError as error:
+        fail(str(error))
+    if as_json:
+        emit_json(summary)
+    else:
+        table(["figure", "value"], flat(summary))
 
 
 async def _evaluate(requests: Path, cards: list[Path] | None, policy: Path | None) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from router.cli import cards, evaluate, keys, models, route, serve, store, trace
+from router.cli import cards, evaluate, keys, models, route, serve, store, trace, train
 
 app = typer.Typer(
     name="agency-router",
@@ -18,6 +18,7 @@ app.add_typer(cards.app, name="cards")
 app.add_typer(keys.app, name="keys")
 app.add_typer(models.app, name="models")
 app.command("trace")(trace.trace)
+app.command("train")(train.train)
 app.add_typer(evaluate.app, name="evaluate")
 app.command("backup")(store.backup)
 app.command("restore")(store.restore)

@@ -32,13 +32,6 @@ def heads() -> Heads:
     return heads_of(BOTH)
 
 
-@pytest.fixture(scope="module")
-def without_vectors() -> Heads:
-    """Of Chinese examples alone: the encoder's vectors of them are not to be trusted."""
-    cancel, track = capability("cancel_order", ["请取消我的订单"]), capability("track_parcel", ["我的包裹在哪里"])
-    return heads_of(card("shop", cancel, track))
-
-
 def cascade_of(heads: Heads | None) -> Cascade:
     cascade = Cascade(Calibration())
     cascade.use(heads)
@@ -217,25 +210,23 @@ def test_a_risk_that_no_reading_keeps_is_never_acted_on(heads: Heads) -> None:
     assert not by_vector(cascade, "please cancel my order", thresholds=Confidence(risk=0.01)).is_sure
 
 
-def test_a_text_whose_vector_is_not_trusted_is_judged_by_a_stage_for_words_alone(
-    heads: Heads, without_vectors: Heads
-) -> None:
-    allowed = np.ones(3, dtype=np.bool_)
-    verdict = cascade_of(heads).by_words("帮我取消订单", source_of(), SHIPPED, alone=True)
-    ranked = heads.by_lexical(heads.lexical.score("帮我取消订单"), allowed, 6, PRIOR.foreign_stage)
+def test_a_text_whose_vector_is_not_trusted_is_judged_by_a_stage_for_words_alone(heads: Heads) -> None:
+    text, allowed = "帮我取消订单", np.ones(3, dtype=np.bool_)
+    verdict = cascade_of(heads).by_words(text, source_of(), SHIPPED, alone=True)
+    ranked = heads.by_lexical(heads.lexical.score(text), allowed, 6, PRIOR.foreign_stage)
     assert [each.confidence for each in verdict.found] == ranked.confidences
     assert (names(verdict)[0], verdict.is_sure) == ("cancel_order", True)
-    # heads without vectors were judged by words alone when they were fitted
-    assert without_vectors.semantic is None
-    assert without_vectors.lexical_stage == PRIOR.foreign_stage
-    own = cascade_of(without_vectors).by_words("帮我取消订单", source_of(INTENTS[::2]), SHIPPED, alone=True)
-    assert (names(own)[0], own.is_sure) == ("cancel_order", True)
 
 
-def test_heads_without_vectors_leave_what_has_one_to_the_neighbours(without_vectors: Heads) -> None:
-    cascade = cascade_of(without_vectors)
-    assert cascade.wants_neighbours(source_of(INTENTS[::2]))
+def test_heads_without_vectors_leave_what_has_one_to_the_neighbours(heads: Heads) -> None:
+    cascade = cascade_of(replace(heads, semantic=None))
+    assert cascade.wants_neighbours(source_of())
     assert names(by_vector(cascade, "cancel order", FAR)) == ["track_parcel", "cancel_order"]
+    # their lexical stage judged all there is, and so what has no vector too
+    allowed = np.ones(3, dtype=np.bool_)
+    verdict = cascade.by_words("帮我取消订单", source_of(), SHIPPED, alone=True)
+    ranked = heads.by_lexical(heads.lexical.score("帮我取消订单"), allowed, 6)
+    assert [each.confidence for each in verdict.found] == ranked.confidences
 
 
 def test_traditional_and_upper_case_texts_get_the_same_verdict(heads: Heads) -> None:

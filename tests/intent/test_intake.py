@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from itertools import pairwise
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,14 +15,18 @@ from intent.cascade import Cascade
 from intent.dummy_embedder import DummyEmbedder
 from intent.embed_pool import EmbedPool
 from intent.embedder import OnnxEmbedder, bundled
-from intent.intake import N_ALTERNATIVES, Intake
+from intent.heads import Heads
+from intent.intake import LEAST_OF_PART, N_ALTERNATIVES, Intake
 from intent.normalize import normalize
+from intent.rules import Rules
+from intent.split import MAX_PARTS
 from models.errors import OverloadedError
 from models.policy import Confidence, Policy, Rule
 from models.ports import Embedded, IntentSource
 from models.reading import Certainty, Neighbour, Reading
 from router.snapshot import Snapshot
 from tests.builders import capability, card, snapshot_of
+from tests.intent.fitted import BOTH, Source, heads_of
 from tests.router.memory_store import CountingEmbedder, WaitingEmbedder, pool_of
 
 MINUTE = 60_000.0
@@ -88,23 +94,6 @@ async def read_by(embedder: CountingEmbedder, utterance: str, policy: Policy | N
 def asked_for(embedder: CountingEmbedder, utterance: str) -> int:
     """How often the encoder was asked for the utterance; examples of cards count too."""
     return embedder.asked.count(utterance)
-
-
-class Source:
-    """An `IntentSource` with fixed answers."""
-
-    def __init__(self, neighbours: Sequence[Neighbour], n_rows: int = 100) -> None:
-        self.n_rows = n_rows
-        self.wanted: list[int] = []
-        self._neighbours = neighbours
-        self.intents = frozenset(neighbour.intent for neighbour in neighbours)
-
-    def exact(self, text: str) -> Sequence[str]:
-        return ()
-
-    def neighbours(self, vector: bytes, n_intents: int) -> Sequence[Neighbour]:
-        self.wanted.append(n_intents)
-        return self._neighbours[:n_intents]
 
 
 async def reading_of(similarities: Sequence[float], thresholds: Confidence, utterance: str = "hello there") -> Reading:
@@ -387,3 +376,249 @@ async def test_what_was_read_without_a_vector_cannot_be_read_again(counting: Cou
         intake, snapshot = Intake(pool, Cascade(Calibration())), snapshot_of(SHOP, None, counting)
         reading = await read(intake, snapshot, "please cancel my order")
         assert await intake.reread(reading, snapshot.scope(("default",))) is reading
+
+
+WISHES = {"cancel my order": ["cancel"], "track my parcel": ["track"], "refund my money": ["refund"]}
+
+
+async def read_parts(
+    utterance: str,
+    *rules: Rule,
+    exact: Mapping[str, Sequence[str]] = WISHES,
+    neighbours: Sequence[Neighbour] = (),
+    source: Source | None = None,
+    pool: EmbedPool | None = None,
+    thresholds: Confidence = Confidence(),  # noqa: B008 - frozen
+    wait_ms: float = MINUTE,
+) -> Reading:
+    """The reading over a source that knows some sentences word for word, and is unsure of all others."""
+    with nullcontext(pool) if pool is not None else pool_of() as encoder:
+        return await Intake(encoder, Cascade(Calibration())).read(
+            utterance,
+            source or Source(neighbours, exact),
+            rules=Rules(rules),
+            namespace="default",
+            thresholds=thresholds,
+            wait_ms=wait_ms,
+        )
+
+
+def named(reading: Reading) -> list[str | None]:
+    """The intents of a reading and its parts."""
+    return [reading.intent, *(part.intent for part in reading.parts)]
+
+
+@pytest.mark.parametrize(
+    ("utterance", "intents"),
+    [
+        ("cancel my order and track my parcel", ["cancel", "track"]),
+        ("Track my parcel; then CANCEL my order!", ["track", "cancel"]),
+        ("cancel my order and track my parcel and refund my money", ["cancel", "track", "refund"]),
+        ("cancel my order and track my parcel and cancel my order", ["cancel", "track"]),
+        ("track my parcel, and I thank you very much, and cancel my order", ["track", "cancel"]),
+    ],
+)
+async def test_sure_parts_with_different_intents_are_wishes_of_their_own_in_order(
+    utterance: str, intents: list[str]
+) -> None:
+    known = {**WISHES, "Track my parcel": ["track"], "CANCEL my order!": ["cancel"]}
+    reading = await read_parts(utterance, exact=known)
+    assert named(reading) == intents
+    assert (reading.text, reading.certainty, reading.confidence) == (normalize(utterance), Certainty.SURE, 1.0)
+    assert [(part.certainty, part.parts) for part in reading.parts] == [(Certainty.SURE, ())] * (len(intents) - 1)
+    assert all(part.text in reading.text for part in reading.parts)
+
+
+@pytest.mark.parametrize(
+    "utterance",
+    [
+        "cancel my order",
+        "cancel my order and cancel my order",
+        "cancel my order and something else again",
+        "something strange and something else",
+    ],
+)
+async def test_without_two_sure_parts_of_different_intents_the_whole_reading_stands(utterance: str) -> None:
+    near = [Neighbour("track", 0.55), Neighbour("refund", 0.54)]
+    source, alone = Source(near, WISHES), Source(near, {utterance: WISHES[utterance]} if utterance in WISHES else {})
+    reading = await read_parts(utterance, source=source)
+    assert reading.parts == ()
+    assert reading.intent == ("cancel" if utterance in WISHES else "track")
+    assert reading == await read_parts(utterance, source=alone)
+
+
+async def test_a_sentence_that_stands_on_a_card_is_one_wish() -> None:
+    whole = "cancel my order and track my parcel"
+    source = Source(exact={**WISHES, whole: ["swap"]})
+    reading = await read_parts(whole, source=source)
+    assert named(reading) == ["swap"]
+    assert source.looked_up == [whole]
+
+
+@pytest.mark.parametrize(("confidence", "n_parts"), [(LEAST_OF_PART - 0.01, 0), (LEAST_OF_PART, 1)])
+async def test_a_part_needs_more_confidence_than_a_sentence(confidence: float, n_parts: int) -> None:
+    rule = Rule(pattern="^track", intent="track", confidence=confidence)
+    reading = await read_parts("cancel my order and track it", rule)
+    assert reading.certainty is (Certainty.SURE if n_parts else Certainty.OUT_OF_SCOPE)
+    assert len(reading.parts) == n_parts
+
+
+async def test_there_are_at_most_so_many_parts() -> None:
+    wishes = {f"do thing {number}": [f"i{number}"] for number in range(9)}
+    source = Source(exact=wishes)
+    reading = await read_parts(" and ".join(wishes), source=source)
+    # the last part holds all the rest and so is nothing that is known
+    assert named(reading) == ["i0", "i1", "i2"][: MAX_PARTS - 1]
+    assert len(source.looked_up) == 1 + MAX_PARTS
+
+
+async def test_the_whole_sentence_says_the_preference_of_all() -> None:
+    depth = Rule(pattern="in depth", preference="best")
+    reading = await read_parts("cancel my order and track my parcel; all that in depth", depth)
+    assert named(reading) == ["cancel", "track"]
+    assert reading.preference == "best"
+
+
+async def test_all_parts_share_one_time_limit() -> None:
+    class Slow(DummyEmbedder):
+        """Takes 10 ms."""
+
+        def embed(self, text: str) -> Embedded:
+            time.sleep(0.01)
+            return super().embed(text)
+
+    class NotingPool(EmbedPool):
+        """Notes how long each text may take."""
+
+        waits_ms: list[float] = []
+
+        async def embed(self, text: str, *, wait_ms: float) -> Embedded:
+            self.waits_ms.append(wait_ms)
+            return await super().embed(text, wait_ms=wait_ms)
+
+    with NotingPool(Slow()) as pool:
+        await read_parts("one thing here and another there and a third one", pool=pool, wait_ms=5000)
+    waits = pool.waits_ms
+    assert len(waits) == 4
+    assert waits[0] <= 5000
+    assert all(before - after >= 10 for before, after in pairwise(waits))
+
+
+async def test_a_part_that_comes_too_late_is_a_timeout() -> None:
+    with WaitingEmbedder() as embedder, pool_of(embedder) as pool:
+        with pytest.raises(TimeoutError):
+            await read_parts("cancel my order and what is this", pool=pool, wait_ms=5)
+        embedder.may_end.set()
+
+
+REFUND_RULE = Rule(keywords=["money"], intent="refund", confidence=0.9)
+
+
+async def test_the_intent_of_a_rule_outranks_all_other_stages() -> None:
+    known = {"track my money": ["track"], "cancel my order": ["cancel"]}
+    source = Source([Neighbour("track", 1.0)], known, intents=["refund"])
+    reading = await read_parts("track my money", REFUND_RULE, source=source, wait_ms=0)
+    assert (reading.intent, reading.source, reading.confidence) == ("refund", "rule", 0.9)
+    assert (reading.certainty, reading.alternatives, reading.vector) == (Certainty.SURE, (), None)
+    assert source.looked_up == []
+
+
+async def test_the_intent_of_a_rule_counts_only_where_it_can_be_read() -> None:
+    reading = await read_parts("track my money", REFUND_RULE, exact={"track my money": ["track"]})
+    assert (reading.intent, reading.source) == ("track", "lexical")
+
+
+@pytest.mark.parametrize(
+    ("confidence", "certainty"),
+    [(0.5, Certainty.SURE), (0.49, Certainty.AMBIGUOUS), (0.3, Certainty.AMBIGUOUS), (0.29, Certainty.OUT_OF_SCOPE)],
+)
+async def test_the_confidence_of_a_rule_meets_the_same_thresholds(confidence: float, certainty: Certainty) -> None:
+    rule = Rule(pattern="money", intent="refund", confidence=confidence)
+    reading = await read_parts("it costs money", rule, exact=WISHES)
+    assert (reading.intent, reading.certainty) == ("refund", certainty)
+
+
+async def test_a_rule_for_the_whole_sentence_is_not_lost_over_its_parts() -> None:
+    swap = Rule(pattern="cancel.*track", intent="swap")
+    source = Source(exact=WISHES, intents=["swap"])
+    assert named(await read_parts("cancel my order and track my parcel", swap, source=source)) == ["swap"]
+    # one that also holds for a part leaves the other parts their own meaning
+    cancel = Rule(pattern="cancel", intent="swap")
+    assert named(await read_parts("cancel my order and track my parcel", cancel, source=source)) == ["swap", "track"]
+
+
+FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)} | {0x20: 0x3000}
+TRADITIONAL = str.maketrans("请订单里", "請訂單裡")
+EXAMPLES = [(example, each.intent) for each in BOTH.capabilities for example in each.examples]
+
+
+@pytest.fixture(scope="module")
+def heads() -> Heads:
+    return heads_of(BOTH)
+
+
+async def read_with(heads: Heads, utterance: str, embedder: CountingEmbedder) -> Reading:
+    cascade = Cascade(Calibration())
+    cascade.use(heads)
+    with pool_of(embedder) as pool:
+        return await read(Intake(pool, cascade), snapshot_of([BOTH]), utterance)
+
+
+@pytest.mark.parametrize(("example", "intent"), EXAMPLES)
+async def test_the_spelling_of_an_example_does_not_change_the_reading(
+    heads: Heads, counting: CountingEmbedder, example: str, intent: str
+) -> None:
+    spellings = {
+        "upper case": example.upper(),
+        "title case": example.title(),
+        "no blanks": example.replace(" ", ""),
+        "more blanks": f"  {'   '.join(example)} ",
+        "full width": example.translate(FULL_WIDTH),
+        "traditional": example.translate(TRADITIONAL),
+        "marks": f"“{example}！！”",
+        "zero width": "\u200b".join(example),
+    }
+    for name, spelling in spellings.items():
+        reading = await read_with(heads, spelling, counting)
+        assert (reading.intent, reading.confidence, reading.certainty) == (intent, 1.0, Certainty.SURE), name
+    assert counting.asked == []
+
+
+async def test_words_that_are_sure_need_no_encoder(heads: Heads, counting: CountingEmbedder) -> None:
+    reading = await read_with(heads, "could you please cancel my order", counting)
+    assert (reading.intent, reading.source, reading.vector) == ("cancel_order", "lexical", None)
+    assert reading.confidence >= heads.early
+    assert counting.asked == []
+    unsure = await read_with(heads, "the order of things in my parcel", counting)
+    assert (unsure.source, counting.asked) == ("semantic", ["the order of things in my parcel"])
+
+
+@pytest.mark.parametrize(
+    ("utterance", "intent", "certainty"),
+    [
+        ("帮我取消订单", "cancel_order", Certainty.SURE),
+        ("幫我取消訂單", "cancel_order", Certainty.SURE),
+        ("查一下我的包裹现在在哪里", "track_parcel", Certainty.SURE),
+        ("今天天气怎么样", None, Certainty.OUT_OF_SCOPE),
+    ],
+)
+async def test_what_the_encoder_does_not_know_is_read_by_its_words(
+    heads: Heads, counting: CountingEmbedder, utterance: str, intent: str | None, certainty: Certainty
+) -> None:
+    reading = await read_with(heads, utterance, counting)
+    assert (reading.certainty, reading.source, reading.vector) == (certainty, "lexical", None)
+    assert (reading.language, reading.degraded) == ("zh", UNKNOWN)
+    if intent is not None:
+        assert reading.intent == intent
+
+
+async def test_chinese_wishes_come_apart_too(heads: Heads, counting: CountingEmbedder) -> None:
+    reading = await read_with(heads, "幫我取消訂單，然后查一下我的包裹在哪里", counting)
+    assert named(reading) == ["cancel_order", "track_parcel"]
+
+
+async def test_half_a_surrogate_pair_is_a_blank_to_every_stage(heads: Heads, counting: CountingEmbedder) -> None:
+    one = await read_with(heads, "请取消\ud800我的订单", counting)
+    assert (one.intent, one.confidence, one.text) == ("cancel_order", 1.0, "请取消 我的订单")
+    ruled = await read_parts("give me \udfff money", REFUND_RULE, source=Source(intents=["refund"]))
+    assert (ruled.intent, ruled.text) == ("refund", "give me money")

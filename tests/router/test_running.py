@@ -13,7 +13,7 @@ import pytest
 
 from intent.dummy_embedder import DummyEmbedder
 from models.card import AgentCard
-from models.decision import Action
+from models.decision import Action, Reason, RouteDecision
 from models.errors import CardError, ConflictError, PolicyError, StoreError
 from models.policy import Policy
 from models.ports import Embedded
@@ -23,7 +23,7 @@ from router.permit import OPEN
 from router.running import Parts, running
 from router.startup import example
 from router.stores.open import open_store
-from tests.builders import FakeClock, card, policy_of, request
+from tests.builders import FakeClock, capability, card, policy_of, request
 from tests.router.memory_store import CountingEmbedder, WaitingEmbedder
 from tests.router.waiting import eventually
 
@@ -35,9 +35,9 @@ capabilities:
 """
 
 
-def settings_of(folder: Path, **fields: Any) -> Settings:
-    """Settings with a store in the folder."""
-    return Settings(store=f"sqlite:///{folder / 'store.db'}", **fields)
+def settings_of(folder: Path, *, classifier: bool = False, **fields: Any) -> Settings:
+    """Settings with a store in the folder; fitting classifiers takes seconds, so few tests do."""
+    return Settings(store=f"sqlite:///{folder / 'store.db'}", classifier=classifier, **fields)
 
 
 @asynccontextmanager
@@ -61,7 +61,7 @@ def cards_of(parts: Parts) -> tuple[AgentCard, ...]:
 
 async def test_the_bundled_example_is_served_where_nothing_is_given_and_routes_a_sentence(tmp_path: Path) -> None:
     cards, policy = example()
-    async with running(settings_of(tmp_path)) as parts:
+    async with running(settings_of(tmp_path, classifier=True)) as parts:
         async with asyncio.timeout(60):
             await parts["readiness"].ready.wait()
         snapshot = parts["registry"].snapshot
@@ -86,7 +86,7 @@ async def test_the_bundled_example_is_served_where_nothing_is_given_and_routes_a
 async def test_with_a_warm_vector_cache_it_is_ready_in_seconds(tmp_path: Path) -> None:
     for _ in range(2):
         start = time.perf_counter()
-        async with running(settings_of(tmp_path)) as parts:
+        async with running(settings_of(tmp_path, classifier=True)) as parts:
             async with asyncio.timeout(60):
                 await parts["readiness"].ready.wait()
             took_s = time.perf_counter() - start
@@ -208,3 +208,103 @@ async def test_who_asks_is_told_when_it_is_ready(tmp_path: Path) -> None:
         async with asyncio.timeout(30):
             await told.wait()
         assert parts["readiness"].ready.is_set()
+
+
+CHINESE_GIFTS = card("gifts", capability("gift_card", ["我想买一张礼品卡", "送朋友的礼品卡怎么买"]))
+
+
+async def test_a_card_over_the_api_is_read_in_chinese_once_new_classifiers_are_there(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, cards=(card_file(tmp_path),), classifier=True, watch=False)
+    async with ready(settings) as parts:
+
+        async def read() -> str | None:
+            decision, _ = await parts["service"].route(request("帮我买礼品卡"), OPEN)
+            return decision.intent.name if decision.action is Action.INVOKE and decision.intent else None
+
+        assert await read() is None
+        await parts["registry"].put(CHINESE_GIFTS)
+        for _ in range(600):
+            if await read() is not None:
+                break
+            await asyncio.sleep(0.1)
+        assert await read() == "gift_card"
+        assert parts["readiness"].problems == {}
+
+
+SHOP = Path(__file__).parents[1] / "data" / "shop"
+PARAPHRASES = {
+    "我想租两辆山地车": "book_bike",
+    "请把周末租的车取消掉吧": "cancel_booking",
+    "查一下我的押金什么时候退": "deposit_status",
+    "幫我查查押金什麼時候退": "deposit_status",
+    "我租的车停在哪里了": "locate_bike",
+    "could you call off my bike rental please": "cancel_booking",
+    "has my deposit been paid back yet": "deposit_status",
+}
+NOT_OURS = ["今天天气怎么样", "推荐一部电影", "股票现在多少钱", "who composed the ninth symphony"]
+TWO_WISHES = {
+    "cancel my bike rental and tell me when I get my deposit back": ["cancel_booking", "deposit_status"],
+    "把周末的租车取消掉，然后看看我的押金什么时候退": ["cancel_booking", "deposit_status"],
+    "我的押金退了吗？帮我把周末的租车取消掉": ["deposit_status", "cancel_booking"],
+}
+REFUSED = "请抹掉我的个人资料吧"
+
+
+@pytest.fixture(scope="module")
+def decided(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RouteDecision]:
+    """What the bicycle rental decides on each of these sentences, with the real encoder."""
+    settings = settings_of(
+        tmp_path_factory.mktemp("shop"),
+        cards=(SHOP / "cards.yaml", SHOP / "card-nested.yaml"),
+        policy=SHOP / "policy.yaml",
+        classifier=True,
+        watch=False,
+    )
+
+    async def all_of_them() -> dict[str, RouteDecision]:
+        async with running(settings) as parts:
+            async with asyncio.timeout(60):
+                await parts["readiness"].ready.wait()
+            return {
+                sentence: (await parts["service"].route(request(sentence, namespace="live/bikes"), OPEN))[0]
+                for sentence in (*PARAPHRASES, *NOT_OURS, *TWO_WISHES, REFUSED)
+            }
+
+    return asyncio.run(all_of_them())
+
+
+@pytest.mark.parametrize(("sentence", "intent"), PARAPHRASES.items())
+def test_a_paraphrase_in_either_language_finds_its_agent(
+    decided: dict[str, RouteDecision], sentence: str, intent: str
+) -> None:
+    decision = decided[sentence]
+    assert decision.action is Action.INVOKE
+    assert decision.intent is not None
+    assert (decision.intent.name, decision.parts) == (intent, [])
+    assert decision.target is not None
+    assert decision.target.intent == intent
+
+
+@pytest.mark.parametrize("sentence", NOT_OURS)
+def test_a_sentence_about_something_else_is_out_of_scope_in_either_language(
+    decided: dict[str, RouteDecision], sentence: str
+) -> None:
+    assert (decided[sentence].action, decided[sentence].reason) == (Action.FALLBACK, Reason.OUT_OF_SCOPE)
+
+
+@pytest.mark.parametrize(("sentence", "intents"), TWO_WISHES.items())
+def test_two_wishes_in_one_sentence_get_a_decision_each(
+    decided: dict[str, RouteDecision], sentence: str, intents: list[str]
+) -> None:
+    whole = decided[sentence]
+    assert whole.text == sentence
+    decisions = [whole, *whole.parts]
+    assert [each.action for each in decisions] == [Action.INVOKE, Action.INVOKE]
+    assert [each.target.intent for each in decisions if each.target] == intents
+
+
+def test_what_nobody_may_have_is_denied_in_chinese_too(decided: dict[str, RouteDecision]) -> None:
+    decision = decided[REFUSED]
+    assert (decision.action, decision.target) == (Action.DENY, None)
+    assert decision.intent is not None
+    assert decision.intent.name == "erase_rider_data"

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.server import SHOP_OPTIONS, Server
+from tests.service.server import CLASSIFYING, SHOP_OPTIONS, Server
 
 Serve = Callable[..., Server]
 Headers = dict[str, str]
@@ -45,7 +45,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The shop, keys off; its cards and policy stay as they are."""
     with _serving(tmp_path_factory) as start:
-        yield start(*SHOP_OPTIONS)
+        yield start(*SHOP_OPTIONS, env=CLASSIFYING)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import pytest
 
 from router.evaluate_routing import at
 from tests.service.conftest import Serve
-from tests.service.server import SHOP, SHOP_OPTIONS, Server
+from tests.service.server import CLASSIFYING, SHOP, SHOP_OPTIONS, Server
 
 SEED = 20_250_301
 N_DRAWS = 3
@@ -28,7 +28,7 @@ TEMPLATES = [(entry["case"], template) for entry in lines("paraphrases.jsonl") f
 
 @pytest.fixture(scope="module")
 def server(serve: Serve) -> Server:
-    return serve(*SHOP_OPTIONS)
+    return serve(*SHOP_OPTIONS, env=CLASSIFYING)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,71 @@
+"""Exam: what readings of labelled texts are worth. NumPy only; every figure is a share, 0..1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+RISKS = (0.01, 0.02, 0.05)
+_N_BINS = 15
+
+_Bools = NDArray[np.bool_]
+_Floats = NDArray[np.float64]
+
+
+def auroc(positive: _Floats, negative: _Floats) -> float:
+    """Probability that a positive one has the higher score, ties half (Mann and Whitney 1947).
+
+    >>> auroc(np.array([0.9, 0.4]), np.array([0.4, 0.1]))
+    0.875
+    """
+    order = np.sort(negative)
+    below = np.searchsorted(order, positive, side="left") + np.searchsorted(order, positive, side="right")
+    return float(below.mean() / 2 / len(negative))
+
+
+def fpr_at_recall(positive: _Floats, negative: _Floats, recall: float = 0.95) -> float:
+    """Share of the negative ones above the threshold that keeps `recall` of the positive ones."""
+    n_kept = int(np.ceil(recall * len(positive)))
+    threshold = np.sort(positive)[len(positive) - n_kept]
+    return float((negative >= threshold).mean())
+
+
+def expected_calibration_error(confidences: _Floats, is_right: _Bools) -> float:
+    """Mean distance of confidence and accuracy over 15 equal bins (Guo et al. 2017, equation 5)."""
+    bins = np.minimum((confidences * _N_BINS).astype(np.int64), _N_BINS - 1)
+    gaps = np.bincount(bins, confidences - is_right, minlength=_N_BINS)
+    return float(np.abs(gaps).sum() / len(confidences))
+
+
+def macro_f1(expected: Sequence[str], read: Sequence[str]) -> float:
+    """Mean over the expected labels of the harmonic mean of precision and recall."""
+    scores = []
+    for label in sorted(set(expected)):
+        n_right = sum(e == r == label for e, r in zip(expected, read, strict=True))
+        scores.append(2 * n_right / (expected.count(label) + read.count(label)))
+    return float(np.mean(scores))
+
+
+def at_risk(
+    confidences: _Floats, is_right: _Bools, in_scope: _Bools, thresholds: Mapping[float, float]
+) -> dict[str, dict[str, float]]:
+    """What thresholds do.
+
+    Args:
+        confidences: float64, shape (n,).
+        is_right: bool, shape (n,); never out of scope.
+        in_scope: bool, shape (n,).
+        thresholds: stated risk → threshold.
+
+    Returns:
+        `coverage` {risk: share of the texts in scope that are answered}, `wrong` {risk: share of all that are answered
+        wrongly}, `thresholds`.
+    """
+    answered = {str(risk): confidences >= threshold for risk, threshold in thresholds.items()}
+    return {
+        "coverage": {risk: float(is_answered[in_scope].mean()) for risk, is_answered in answered.items()},
+        "wrong": {risk: float((is_answered & ~is_right).mean()) for risk, is_answered in answered.items()},
+        "thresholds": {str(risk): threshold for risk, threshold in thresholds.items()},
+    }

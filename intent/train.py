@@ -1,0 +1,101 @@
+"""Training: from labelled texts to heads and the figures of their exam. Needs scikit-learn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from intent.exam import RISKS, at_risk, auroc, expected_calibration_error, fpr_at_recall
+from intent.examples import distinct
+from intent.fit import fit_and_judge
+from intent.fit_classifiers import Example
+from intent.fit_stages import Judged
+from intent.heads import Heads
+from intent.label_text import with_label_texts
+from intent.normalize import has_words, normalize
+from intent.vector_cache import Progress, VectorCache, silent, trusted
+from models.errors import ModelError
+
+
+class Trained(NamedTuple):
+    """Heads and what they are worth.
+
+    Attributes:
+        metrics: figures of the exam, as the manifest keeps them.
+        n_examples: distinct texts that were fitted on, label texts included.
+    """
+
+    heads: Heads
+    metrics: dict[str, Any]
+    n_examples: int
+
+
+def train(
+    examples: Sequence[Example],
+    vectors: VectorCache,
+    *,
+    held_out: Sequence[Example] = (),
+    out_of_scope: Sequence[str] = (),
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Trained:
+    """Embed what is not embedded yet, fit, and examine.
+
+    Args:
+        examples: texts as they were written; repeated ones count once, the name of an intent is one more.
+        vectors: of the encoder that the heads are for.
+        held_out: labelled texts beside the examples, to fit confidences on and to examine by; none means
+            cross-validation.
+        out_of_scope: texts that mean none of the intents.
+        seed: of folds and clusters.
+        progress: told of the embedding.
+
+    Raises:
+        ModelError: the examples have fewer than two intents, or nothing is held out but out-of-scope texts.
+    """
+    known = [Example(*pair) for pair in with_label_texts(distinct(examples))]
+    intents = {example.intent for example in known}
+    if len(intents) < 2:
+        raise ModelError(f"the examples have {len(intents)} intent(s), classifiers need at least 2")
+    kept = [example for example in distinct(held_out) if example.intent in intents]
+    outside = list(dict.fromkeys(text for text in map(normalize, out_of_scope) if has_words(text)))
+    outside += [example.text for example in distinct(held_out) if example.intent not in intents]
+    started = time.perf_counter()
+    embedded = vectors.of([*(each.text for each in (*known, *kept)), *outside], progress)
+    embedded_at = time.perf_counter()
+    heads, judged = fit_and_judge(known, trusted(embedded), held_out=kept, out_of_scope=outside, seed=seed)
+    metrics: dict[str, Any] = {
+        "n_labels": len(heads.labels),
+        "n_examples": len(known),
+        "n_held_out": len(kept),
+        "n_out_of_scope": len(outside),
+        "embed_s": round(embedded_at - started, 2),
+        "fit_s": round(time.perf_counter() - embedded_at, 2),
+        "has_semantic_head": heads.semantic is not None,
+    }
+    if judged is not None:
+        metrics |= {"measured_on": "held-out texts" if kept else "cross-validation", **_figures(heads, judged)}
+    return Trained(heads, metrics, len(known))
+
+
+def _figures(heads: Heads, judged: Judged) -> dict[str, Any]:
+    """By the readings that the confidences were fitted on, so these are flattered by some thousandths."""
+    risk = (heads.lexical_stage if heads.semantic is None else heads.full_stage).risk
+    found: dict[str, Any] = {}
+    inside, outside = judged.in_scope, ~judged.in_scope
+    if inside.any():
+        found["accuracy"] = float(judged.is_right[inside].mean())
+        found["lexical_share"] = float(judged.is_early[inside].mean())
+        found |= _named(
+            at_risk(judged.confidences, judged.is_right, inside, {each: risk.threshold(each) for each in RISKS})
+        )
+    if inside.any() and outside.any():
+        positive, negative = judged.confidences[inside], judged.confidences[outside]
+        found |= {"oos_auroc": auroc(positive, negative), "oos_fpr95": fpr_at_recall(positive, negative)}
+    found["ece"] = expected_calibration_error(judged.confidences, judged.is_right)
+    return found
+
+
+def _named(risks: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    return {f"{name}_at_risk": values for name, values in risks.items()}
