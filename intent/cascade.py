@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,8 @@ class Verdict:
 
     found: tuple[Alternative, ...] = ()
     accept: float = 1.01
-    scores: LexicalScores | None = None
-    by: Heads | None = None
+    scores: LexicalScores | None = field(default=None, compare=False)
+    by: Heads | None = field(default=None, compare=False)
 
     @property
     def confidence(self) -> float:
