@@ -52,11 +52,12 @@ def fit_classifiers(examples: Sequence[Example], vectors: Mapping[str, bytes], s
     place = {label: number for number, label in enumerate(labels)}
     targets = np.array([place[example.intent] for example in examples])
     is_few = len(examples) < FEW * len(labels)
+    semantic = _semantic(examples, targets, len(labels), vectors, seed)
     return Heads(
         labels=labels,
         lexical=_lexical([match_form(example.text) for example in examples], targets, labels),
-        semantic=_semantic(examples, targets, len(labels), vectors, seed),
-        lexical_stage=PRIOR.lexical_stage,
+        semantic=semantic,
+        lexical_stage=PRIOR.foreign_stage if semantic is None else PRIOR.lexical_stage,
         full_stage=PRIOR.full_stage,
         lexical_weight=LEXICAL_WEIGHT_FEW if is_few else LEXICAL_WEIGHT,
         early=PRIOR.early,

@@ -28,8 +28,9 @@ PRIOR_READINGS = 3000
 """As so many held-out readings the shipped confidences count where no out-of-scope texts were given."""
 
 RIDGE = 1e-4
-EARLY_OUT_OF_SCOPE = 0.025
-"""At most this share of the out-of-scope texts may be read without the encoder, which knows them better."""
+EARLY_OUT_OF_SCOPE, EARLY_WITHHELD = 0.025, 0.01
+"""At most this share of the out-of-scope texts may be read without the encoder, which knows them better: of those that
+were given, and of the texts of withheld intents, whose words are like those of the others."""
 
 EARLY_LOSS = 0.001
 """At most this share of all readings in scope may be wrong for want of the encoder."""
@@ -96,6 +97,7 @@ def with_stages(heads: Heads, readings: Sequence[HeldOut], *, has_out_of_scope: 
     Withheld intents show only some ways to be unknown: without out-of-scope texts the shipped confidences count too.
     """
     share = 1.0 if has_out_of_scope else len(readings) / (len(readings) + PRIOR_READINGS)
+    open_share = EARLY_OUT_OF_SCOPE if has_out_of_scope else EARLY_WITHHELD
     if len(readings) < LEAST_HELD_OUT:
         return heads
     in_scope = np.array([reading.intent is not None for reading in readings])
@@ -108,7 +110,7 @@ def with_stages(heads: Heads, readings: Sequence[HeldOut], *, has_out_of_scope: 
     in_scope = np.array([reading.intent is not None for reading in full])
     is_right = np.array([reading.by_both == reading.intent for reading in full])
     full_stage = _stage(np.array([reading.full for reading in full]), is_right, in_scope, heads.full_stage, share)
-    heads = replace(heads, full_stage=full_stage, early=_early(stage, full))
+    heads = replace(heads, full_stage=full_stage, early=early_from(stage, full, open_share))
     judged = judge(heads, full)
     weights = _expected(judged.in_scope)
     return replace(
@@ -134,7 +136,7 @@ def judge(heads: Heads, readings: Sequence[HeldOut]) -> Judged:
 
 
 def _stage(features: _Floats, is_right: _Bools, in_scope: _Bools, prior: Stage, share: float) -> Stage:
-    scope = _blended(features, in_scope, _balanced(in_scope, OUT_OF_SCOPE_WEIGHT), prior.in_scope, share)
+    scope = _blended(features, in_scope, balanced(in_scope, OUT_OF_SCOPE_WEIGHT), prior.in_scope, share)
     known = features[in_scope]
     right = _blended(known, is_right[in_scope], np.ones(len(known)), prior.is_right, share)
     stage = Stage(scope, right, prior.risk)
@@ -142,7 +144,7 @@ def _stage(features: _Floats, is_right: _Bools, in_scope: _Bools, prior: Stage, 
     return replace(stage, risk=RiskTable.of(confidences, ~is_right, _expected(in_scope)))
 
 
-def _balanced(in_scope: _Bools, share: float) -> _Floats:
+def balanced(in_scope: _Bools, share: float) -> _Floats:
     """Weights that give the out-of-scope texts a share of the whole, where there are both kinds."""
     weights = np.ones(len(in_scope))
     if 0 < in_scope.sum() < len(in_scope):
@@ -151,7 +153,7 @@ def _balanced(in_scope: _Bools, share: float) -> _Floats:
 
 
 def _expected(in_scope: _Bools) -> _Floats:
-    return _balanced(in_scope, OUT_OF_SCOPE_SHARE)
+    return balanced(in_scope, OUT_OF_SCOPE_SHARE)
 
 
 def _blended(features: _Floats, verdicts: _Bools, weights: _Floats, prior: Confidence, share: float) -> Confidence:
@@ -189,14 +191,20 @@ def rising_logistic(features: _Floats, verdicts: _Bools, weights: _Floats) -> Co
     return Confidence(tuple(slopes.tolist()), float(found[0] - slopes @ centre))
 
 
-def _early(stage: Stage, readings: Sequence[HeldOut]) -> float:
-    """The least lexical confidence from which on the encoder would hardly have helped."""
+def early_from(stage: Stage, readings: Sequence[HeldOut], open_share: float) -> float:
+    """The least lexical confidence from which on the encoder would hardly have helped.
+
+    Args:
+        stage: the lexical one.
+        readings: by both stages.
+        open_share: of the out-of-scope texts may be above it.
+    """
     confidences = np.array([stage.confidence(reading.lexical) for reading in readings])
     in_scope = np.array([reading.intent is not None for reading in readings])
     losses = np.array([(r.by_both == r.intent) - (r.by_lexical == r.intent) if r.intent else 0 for r in readings])
     order = np.argsort(-confidences, kind="stable")
     is_lossy = np.cumsum(losses[order]) > EARLY_LOSS * in_scope.sum()
-    is_open = np.cumsum(~in_scope[order]) > EARLY_OUT_OF_SCOPE * (~in_scope).sum()
+    is_open = np.cumsum(~in_scope[order]) > open_share * (~in_scope).sum()
     bad = np.flatnonzero(is_lossy | is_open)
     last = int(bad[0]) - 1 if len(bad) else len(order) - 1
     return float(confidences[order][last]) if last >= 0 else 1.01

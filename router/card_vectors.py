@@ -29,12 +29,15 @@ class CardVectors:
 
     async def of(self, texts: Sequence[str]) -> Mapping[str, Embedded]:
         """Text → vector for all of `texts`; vectors of other texts are forgotten here, not in the store."""
-        digests = {text: sha256(text.encode()).hexdigest() for text in texts if text not in self._known}
+        # another call may swap what is known while this one waits
+        known = self._known
+        digests = {text: sha256(text.encode()).hexdigest() for text in texts if text not in known}
         stored = await self._store.load_vectors(self.encoder_id, list(digests.values())) if digests else {}
         missing = [text for text, digest in digests.items() if digest not in stored]
         made = await self._pool.embed_all(missing)
         if made:
             await self._store.save_vectors(self.encoder_id, {digests[text]: made[text] for text in made})
         fresh = {text: made[text] if text in made else stored[digest] for text, digest in digests.items()}
-        self._known = {text: fresh[text] if text in fresh else self._known[text] for text in texts}
-        return self._known
+        vectors = {text: fresh[text] if text in fresh else known[text] for text in texts}
+        self._known = vectors
+        return vectors

@@ -22,7 +22,7 @@ from router.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
 
-FIT_VERSION = 1
+FIT_VERSION = 2
 """Rises when the same examples would be fitted otherwise, so that kept heads are not taken for fresh ones."""
 
 
