@@ -100,7 +100,7 @@ def inverse_document_frequencies(documents: Sequence[Sequence[str]]) -> tuple[di
     """Gram → number of documents that have it, and the smoothed idf of each: log((1 + n) / (1 + df)) + 1."""
     frequency: dict[str, int] = {}
     for document in documents:
-        for gram in set(document):
+        for gram in dict.fromkeys(document):  # in their order: a set has another one in each process
             frequency[gram] = frequency.get(gram, 0) + 1
     n = len(documents)
     idf = [math.log((1 + n) / (1 + count)) + 1 for count in frequency.values()]

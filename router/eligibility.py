@@ -8,7 +8,7 @@ from typing import Any
 
 from models.candidate import Stage
 from models.decision import SkippedVersion
-from models.errors import InvalidPayloadError
+from models.errors import FieldProblem, InvalidPayloadError
 from models.request import RouteRequest
 from router.schemas import payload_problems
 from router.snapshot import Entry
@@ -109,12 +109,18 @@ def _unfit(entries: Sequence[Entry], payload: Any) -> frozenset[int]:
         if entry.validator is not None and payload_problems(entry.validator, payload, limit=1)
     )
     if len(unfit) == len(entries):
-        validator = entries[0].validator
-        raise InvalidPayloadError(
-            "the payload fits no capability that may take this request",
-            payload_problems(validator, payload) if validator is not None else (),
-        )
+        raise InvalidPayloadError("the payload fits no capability that may take this request", _told(entries, payload))
     return unfit
+
+
+def _told(entries: Sequence[Entry], payload: Any) -> tuple[FieldProblem, ...]:
+    """What is wrong for the capability that the payload comes nearest to; of several, the one of most quality."""
+    told = [
+        (payload_problems(entry.validator, payload), -entry.capability.quality, entry.number)
+        for entry in entries
+        if entry.validator is not None
+    ]
+    return min(told, key=lambda each: (len(each[0]), *each[1:]))[0]
 
 
 def _skipped(entry: Entry, wanted: str) -> SkippedVersion:

@@ -107,7 +107,11 @@ def _policy(source: _Source) -> Policy:
 
 def _merged_layers(source: _Source) -> dict[str, Any]:
     """The policy with complete `defaults` and `namespaces`; sections that are left empty count as absent."""
-    value = {name: section for name, section in source.value.items() if section is not None}
+    value = {
+        name: section
+        for name, section in source.value.items()
+        if section is not None or name not in Policy.model_fields
+    }
     for name in _LATER:
         if name in value:
             source.fault((name,), f"'{name}' is not supported by this version; take it out")
@@ -182,12 +186,6 @@ def _check_meaning(source: _Source, policy: Policy) -> None:
                 compile_pattern(rule.pattern)
         except ValueError as error:
             source.fault(("rules", number, "pattern"), f"no RE2 pattern: {error}")
-    layers: list[tuple[FieldPath, NamespacePolicy]] = [(("defaults",), policy.defaults)]
-    layers += [(("namespaces", name), layer) for name, layer in policy.namespaces.items()]
-    for path, layer in layers:
-        if layer.confidence.plausible > layer.confidence.accept:
-            message = f"plausible {layer.confidence.plausible} is above accept {layer.confidence.accept}"
-            source.fault((*path, "confidence"), message)
 
 
 def _marked(value: Any) -> Any:

@@ -59,7 +59,7 @@ def test_characters_and_words_have_unit_length_each() -> None:
 def test_idf_is_smoothed() -> None:
     frequency, idf = inverse_document_frequencies([["a", "a", "b"], ["a"]])
     assert frequency == {"a": 2, "b": 1}
-    np.testing.assert_allclose(idf, [1.0, np.log(3 / 2) + 1], rtol=1e-6)
+    np.testing.assert_allclose(idf, [1.0, np.log(3 / 2) + 1], rtol=1e-6)  # log(3 / (1 + df)) + 1
 
 
 def test_two_labels_have_opposite_scores() -> None:

@@ -139,8 +139,8 @@ def test_a_marked_list_is_complete(file: Path, upper: str, told: str) -> None:
          "line 3, policy.yaml:rules[1].pattern: no RE2 pattern: missing ): (a"),
         ("rules:\n- {pattern: '(?=a)', preference: best}\n",
          "line 2, policy.yaml:rules[0].pattern: no RE2 pattern: invalid perl operator: (?="),
-        ("defaults:\n  confidence: {accept: 0.2}\n",
-         "line 2, policy.yaml:defaults.confidence: plausible 0.3 is above accept 0.2"),
+        ("defalts:\n",
+         "line 1, policy.yaml:defalts: unknown field; did you mean 'defaults'?"),
         ("- 1\n", "line 1, policy.yaml: expected a mapping, got a list"),
         ("rules: [\n", "line 2, policy.yaml: not valid YAML: did not find expected node content "
                        "(while parsing a flow node)"),
