@@ -42,8 +42,8 @@ PRIOR = Prior(
         risk=_NONE,
     ),
     full_stage=Stage(
-        in_scope=Confidence((0.067, 6.263, 0.0, 1.195, 0.63), -3.435),
-        is_right=Confidence((0.0, 0.0, 0.0, 0.208, 1.349), -0.07),
+        in_scope=Confidence((0.061, 6.283, 0.0, 1.192, 0.623), -3.465),
+        is_right=Confidence((0.0, 0.0, 0.0, 0.269, 1.369), -0.159),
         risk=_NONE,
     ),
     early=0.97,

@@ -59,24 +59,24 @@ def train(
     if len(intents) < 2:
         raise ModelError(f"the examples have {len(intents)} intent(s), classifiers need at least 2")
     kept = [example for example in distinct(held_out) if example.intent in intents]
-    outside = list(dict.fromkeys(text for text in map(normalize, out_of_scope) if has_words(text)))
-    outside += [example.text for example in distinct(held_out) if example.intent not in intents]
+    outside = _outside(held_out, out_of_scope, intents)
     started = time.perf_counter()
     embedded = vectors.of([*(each.text for each in (*known, *kept)), *outside], progress)
     embedded_at = time.perf_counter()
     heads, judged = fit_and_judge(known, trusted(embedded), held_out=kept, out_of_scope=outside, seed=seed)
-    metrics: dict[str, Any] = {
-        "n_labels": len(heads.labels),
-        "n_examples": len(known),
-        "n_held_out": len(kept),
-        "n_out_of_scope": len(outside),
-        "embed_s": round(embedded_at - started, 2),
-        "fit_s": round(time.perf_counter() - embedded_at, 2),
-        "has_semantic_head": heads.semantic is not None,
-    }
+    metrics: dict[str, Any] = {"n_labels": len(heads.labels), "n_examples": len(known), "n_held_out": len(kept)}
+    metrics |= {"n_out_of_scope": len(outside), "has_semantic_head": heads.semantic is not None}
+    metrics |= {"embed_s": round(embedded_at - started, 2), "fit_s": round(time.perf_counter() - embedded_at, 2)}
     if judged is not None:
         metrics |= {"measured_on": "held-out texts" if kept else "cross-validation", **_figures(heads, judged)}
     return Trained(heads, metrics, len(known))
+
+
+def _outside(held_out: Sequence[Example], out_of_scope: Sequence[str], intents: set[str]) -> list[str]:
+    """Normalized texts that mean none of the intents."""
+    found = [text for text in map(normalize, out_of_scope) if has_words(text)]
+    found += [example.text for example in distinct(held_out) if example.intent not in intents]
+    return list(dict.fromkeys(found))
 
 
 def _figures(heads: Heads, judged: Judged) -> dict[str, Any]:

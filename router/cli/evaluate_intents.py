@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +44,13 @@ def evaluate_intents(
         about = {"n_train": n_examples, "embed_s": metrics["embed_s"], "fit_s": metrics["fit_s"]}
     out_of_scope = (*labelled.out_of_scope, *outside.out_of_scope, *(each.text for each in outside.examples))
     texts = [*labelled.examples, *((text, None) for text in out_of_scope)]
-    unknown = unknown_labels(heads, texts)
-    if unknown:
-        n = sum(unknown.values())
-        say(f"{n} texts have intents that are not known and count as wrong: {', '.join(sorted(unknown)[:10])}")
+    _tell_unknown(unknown_labels(heads, texts))
     with bar("reading") as told:
         readings = read_all(heads, embedder.embed, texts, told)
     return {**figures(heads, readings), **about}
+
+
+def _tell_unknown(unknown: Mapping[str, int]) -> None:
+    if unknown:
+        names = ", ".join(sorted(unknown)[:10])
+        say(f"{sum(unknown.values())} texts have intents that are not known and count as wrong: {names}")

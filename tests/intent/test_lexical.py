@@ -32,7 +32,7 @@ def test_scores_are_those_of_scikit_learn() -> None:
     expected = machine.decision_function(features.transform(others))
     assert list(HEADS.labels) == list(machine.classes_)
     found = np.stack([HEADS.lexical.score(text).scores for text in others])
-    np.testing.assert_allclose(found, expected, atol=0.02)
+    np.testing.assert_allclose(found, expected, atol=0.05)
     assert (found.argmax(axis=1) == expected.argmax(axis=1)).all()
 
 

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from intent.embedder import bundled
+from intent.model_folder import load_heads, read_manifest
+from router.cli.main import app
+from tests.intent.labelled import sentences
+from tests.service.server import SHOP
+
+CARDS = str(SHOP / "cards.yaml")
+
+
+def invoke(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["train", *arguments], env={"COLUMNS": "200"})
+    return result.exit_code, result.stdout, result.stderr
+
+
+def written(path: Path, start: int, end: int) -> str:
+    rows = [json.dumps({"text": text, "intent": intent}) for text, intent in sentences(("parcel", "invoice"))]
+    path.write_text("\n".join(rows[start:end]) + "\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def vectors(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.getbasetemp() / "train-vectors.npz")
+
+
+def test_cards_become_a_model_that_serving_loads(tmp_path: Path, vectors: str) -> None:
+    out = tmp_path / "model"
+    code, stdout, _ = invoke("--cards", CARDS, "--out", str(out), "--cache", vectors, "--json")
+    assert (code, stdout.count("\n")) == (0, 1)
+    result = json.loads(stdout)
+    manifest = read_manifest(out)
+    assert result["out"] == str(out)
+    assert result["n_labels"] == len(manifest.labels)
+    assert manifest.data.keys() == {CARDS}
+    assert manifest.metrics == {name: value for name, value in result.items() if name != "out"}
+    assert load_heads(out, encoder_id=bundled().encoder_id).semantic is not None
+
+
+def test_example_files_join_the_cards_and_val_examines(tmp_path: Path, vectors: str) -> None:
+    examples, val = written(tmp_path / "train.jsonl", 0, 60), written(tmp_path / "val.jsonl", 60, 100)
+    out = tmp_path / "model"
+    options = ("--cards", CARDS, "--examples", examples, "--val", val, "--out", str(out), "--cache", vectors)
+    code, stdout, _ = invoke(*options, "--json")
+    assert code == 0
+    result = json.loads(stdout)
+    assert (result["measured_on"], result["n_held_out"]) == ("held-out texts", 40)
+    assert "check_parcel" in read_manifest(out).labels
+    assert read_manifest(out).data.keys() == {CARDS, examples, val}
+
+
+def test_people_get_the_figures(tmp_path: Path, vectors: str) -> None:
+    examples = written(tmp_path / "train.jsonl", 0, 60)
+    code, stdout, stderr = invoke("--examples", examples, "--out", str(tmp_path / "model"), "--cache", vectors)
+    assert code == 0
+    assert "n_examples" in stdout
+    assert "written to" in stderr
+
+
+def test_vectors_are_kept_beside_the_model(tmp_path: Path) -> None:
+    examples = written(tmp_path / "train.jsonl", 0, 20)
+    assert invoke("--examples", examples, "--out", str(tmp_path / "model"))[0] == 0
+    assert (tmp_path / "model.vectors.npz").exists()
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
+        "arrays.npz",
+        "manifest.json",
+        "vocabulary.txt",
+    ]
+
+
+def test_fine_tuning_is_refused_honestly(tmp_path: Path) -> None:
+    code, _, stderr = invoke("--cards", CARDS, "--out", str(tmp_path / "model"), "--fine-tune")
+    assert code == 2
+    assert "this version cannot tune the encoder" in stderr
+
+
+def test_nothing_to_train_on_is_told(tmp_path: Path) -> None:
+    code, _, stderr = invoke("--out", str(tmp_path / "model"))
+    assert (code, "name --cards or --examples" in stderr) == (2, True)
+
+
+def test_wrong_lines_are_told_and_nothing_is_written(tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text('{"text": "a"}\n', encoding="utf-8")
+    code, stdout, stderr = invoke("--examples", str(tmp_path / "bad.jsonl"), "--out", str(tmp_path / "model"), "--json")
+    assert (code, stdout) == (1, "")
+    assert "line 1" in stderr
+    assert "bad.jsonl" in stderr
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_folder_of_other_things_is_refused_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("mine", encoding="utf-8")
+    code, _, stderr = invoke("--cards", CARDS, "--out", str(tmp_path / "out"))
+    assert (code, "thesis.txt" in stderr) == (1, True)
+    assert not (tmp_path / "out.vectors.npz").exists()
+
+
+def test_one_intent_is_told(tmp_path: Path, vectors: str) -> None:
+    (tmp_path / "one.jsonl").write_text('{"text": "a b c", "intent": "x"}\n', encoding="utf-8")
+    code, _, stderr = invoke(
+        "--examples", str(tmp_path / "one.jsonl"), "--out", str(tmp_path / "model"), "--cache", vectors
+    )
+    assert (code, "at least 2" in stderr) == (1, True)
