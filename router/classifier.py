@@ -12,6 +12,7 @@ from pathlib import Path
 from intent.cascade import Cascade
 from intent.fitter import FitError, fit_apart
 from intent.heads import Heads
+from intent.label_text import with_label_texts
 from intent.model_folder import Origin, load_heads, read_manifest
 from models.errors import ModelError
 from router.assemble import capability_texts
@@ -22,7 +23,7 @@ from router.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
 
-FIT_VERSION = 2
+FIT_VERSION = 3
 """Rises when the same examples would be fitted otherwise, so that kept heads are not taken for fresh ones."""
 
 
@@ -121,12 +122,12 @@ class Classifier:
 
 
 def examples_of(snapshot: Snapshot) -> list[tuple[str, str]]:
-    """The distinct (normalized text, intent) of all routable capabilities, in a stable order."""
+    """The distinct (normalized text, intent) of all routable capabilities, then those of the intents' names."""
     pairs = set()
     for entry in snapshot.entries:
         if entry.flaw is None:
             pairs |= {(text, entry.capability.intent) for text in capability_texts(entry.capability)}
-    return sorted(pairs)
+    return with_label_texts(sorted(pairs))
 
 
 def _wanted(snapshot: Snapshot) -> tuple[list[tuple[str, str]], str]:

@@ -213,7 +213,7 @@ async def test_a_failed_fit_leaves_the_old_heads_in_force(pool: EmbedPool, kept:
     assert (bench.named("cancel order"), bench.cascade.generation) == ("cancel_order", 1)
 
 
-def test_examples_are_the_distinct_texts_of_routable_capabilities() -> None:
+def test_examples_are_the_distinct_texts_of_routable_capabilities_and_the_names_of_intents() -> None:
     twice = card("other", capability("gift_card", ["buy a gift card", "BUY  a gift card"], description="Sells cards."))
     off = card("off", capability("off", ["switched off"]), enabled=False)
     assert examples_of(snapshot_of([GIFTS, twice, off])) == [
@@ -221,6 +221,7 @@ def test_examples_are_the_distinct_texts_of_routable_capabilities() -> None:
         ("Sells cards.", "gift_card"),
         ("a voucher for my friend", "gift_card"),
         ("buy a gift card", "gift_card"),
+        ("gift card", "gift_card"),
     ]
 
 
