@@ -43,7 +43,7 @@ IntentName = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,128}
 Label = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 """Value of a label (environment, tenant, domain, …)."""
 
-Permission = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{1,128}$")]
+Permission = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,128}$")]
 """A permission such as `user:erase`."""
 
 
