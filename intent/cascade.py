@@ -126,8 +126,7 @@ class Cascade:
             Alternative(neighbour.intent, confidence)
             for neighbour, confidence in zip(neighbours, confidences, strict=True)
         )
-        accept = thresholds.accept if thresholds.risk is None else 1 - thresholds.risk
-        return Verdict(tuple(found), accept)
+        return Verdict(tuple(found), _accept(thresholds, RiskTable.empty()))
 
     def _allowed(self, heads: Heads, source: IntentSource) -> NDArray[np.bool_] | None:
         """Which labels may be read; None where none of them may."""

@@ -15,6 +15,7 @@ from models.decision import (
     Attempt,
     Clarify,
     ClarifyOption,
+    EntityValue,
     Envelope,
     Fallback,
     Generations,
@@ -26,6 +27,7 @@ from models.decision import (
 from models.reading import Alternative
 from models.request import RouteRequest
 from router.case import Case
+from router.extraction import named
 from router.selection import explain, left_out
 from router.snapshot import Entry
 
@@ -112,7 +114,7 @@ def _decision(case: Case, action: Action, reason: Reason, elapsed_ms: float, **f
         language=reading.language if reading else None,
         action=action,
         reason=reason,
-        entities=case.entities,
+        entities=_entities(case),
         constraints=request.constraints,
         skipped_versions=case.eligible.skipped,
         degraded=case.degraded,
@@ -139,6 +141,14 @@ def _intent(case: Case, alternatives: Sequence[Alternative]) -> IntentReading | 
         source=reading.source,
         alternatives=[IntentAlternative.of(name=other.intent, confidence=other.confidence) for other in alternatives],
     )
+
+
+def _entities(case: Case) -> dict[str, EntityValue]:
+    """Under the names of the chosen capability's schema, else of their kinds."""
+    utterance = case.request.utterance
+    if utterance is None:
+        return {}
+    return named(case.found, case.selection.chosen.properties if case.selection is not None else (), utterance)
 
 
 def _envelope(request: RouteRequest) -> Envelope:

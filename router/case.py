@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from models.candidate import Stage
 from models.deadline import Deadline
-from models.decision import EntityValue
 from models.entity import Found
 from models.policy import NamespacePolicy
 from models.reading import Reading
@@ -47,7 +46,6 @@ class Case:
     classifier_generation: int = 0
     n_llm_tokens: int = 0
     found: list[Found] = field(default_factory=list)
-    entities: dict[str, EntityValue] = field(default_factory=dict)
     reading: Reading | None = None
     hides_intent: bool = False
     eligible: Eligible = field(default_factory=Eligible)

@@ -5,29 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, tzinfo
-from functools import lru_cache
 
 from intent.intake import Intake
-from intent.llm.escalate import Escalation, EscalationLimits
+from intent.llm.escalate import Escalation
 from intent.llm.escalated import Escalated, EscalationStatus
 from intent.llm.prompt import IntentText
 from intent.normalize import normalize, script_language
 from models.decision import Attempt, Reason, RouteDecision
-from models.policy import LlmPolicy
 from models.ports import Clock
 from models.reading import Alternative, Certainty, Reading
 from router import answers
 from router.case import Case
 from router.clarify import options, question
 from router.eligibility import check
-from router.extraction import find, named
+from router.extraction import find
 from router.permit import labelled, permitted, permitted_of
 from router.planner import Callee, plan
 from router.scorer import Blend
 from router.selection import Selection, preference_of, select
 from router.snapshot import Entry
-
-_TOLD = frozenset({EscalationStatus.CHOSEN, EscalationStatus.NONE, EscalationStatus.DISABLED})
 
 
 class Decider:
@@ -126,8 +122,6 @@ class Decider:
         blend = Blend.of(case.policy, preference_of(case.request, reading.preference, case.policy))
         case.selection = select(case.eligible.entries, reading.confidence, case.request, blend, case.seed)
         _note_wish(case)
-        if case.request.utterance is not None:
-            case.entities = named(case.found, case.selection.chosen.properties, case.request.utterance)
         return answers.invoke(case, _plan(case, case.selection), self.elapsed_ms(case))
 
     async def _settle(self, case: Case) -> RouteDecision:
@@ -173,7 +167,7 @@ class Decider:
         if not case.policy.llm:
             return Escalated(None, EscalationStatus.DISABLED)
         case.checked_ms = self._clock.now_ms()
-        self._escalation.limits = _limits_of(case.snapshot.policy.llm)
+        self._escalation.limits = case.snapshot.policy.llm
         told = await self._escalation.ask(
             reading.text,
             [_text_of(entry) for entry in found],
@@ -181,7 +175,7 @@ class Decider:
             budget_tokens=case.request.budget_tokens,
         )
         case.n_llm_tokens += told.n_tokens
-        if told.status not in _TOLD:
+        if not told.is_answer and told.status is not EscalationStatus.DISABLED:
             case.degraded.append(f"llm: {told.status.value}")
         return told
 
@@ -189,7 +183,6 @@ class Decider:
         utterance, reading = case.request.utterance, case.reading
         if utterance is not None and reading is not None:
             case.found = find(utterance, case.now_ms, self._zone, reading.language)
-            case.entities = named(case.found, (), utterance)
 
     def _fallback(self, case: Case, reason: Reason) -> RouteDecision:
         return answers.fallback(case, reason, self.elapsed_ms(case))
@@ -197,11 +190,6 @@ class Decider:
     def elapsed_ms(self, case: Case) -> float:
         """Since the arrival of the request."""
         return self._clock.monotonic_ms() - case.started_ms
-
-
-@lru_cache(maxsize=8)
-def _limits_of(policy: LlmPolicy) -> EscalationLimits:
-    return EscalationLimits(**policy.model_dump())
 
 
 def _text_of(entry: Entry) -> IntentText:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 from intent.llm.breaker import LlmBreaker
 from intent.llm.client import Endpoint, LlmClient
-from intent.llm.escalate import Escalation, EscalationLimits
+from intent.llm.escalate import Escalation
 from intent.llm.escalated import Escalated, EscalationStatus
 from intent.llm.prompt import IntentText
+from models.policy import LlmPolicy
 from tests.builders import FakeClock
 from tests.llm_server import Asked, LlmServer, Reply, fails, picks
 
@@ -23,13 +23,13 @@ CANDIDATES = (
 CANCEL = picks("cancels an order")
 TEXT = "I do not want it any more"
 LONG_MS = 60_000.0
-LIMITS = EscalationLimits(timeout_ms=20_000.0)
+LIMITS = LlmPolicy(timeout_ms=20_000)
 
 
 class World:
     """A scripted server and an escalation that asks it, under a clock that stands still."""
 
-    def __init__(self, server: LlmServer, client: LlmClient, clock: FakeClock, limits: EscalationLimits) -> None:
+    def __init__(self, server: LlmServer, client: LlmClient, clock: FakeClock, limits: LlmPolicy) -> None:
         self.server = server
         self.clock = clock
         self.breaker = LlmBreaker(clock, failures=2, open_ms=1000.0)
@@ -59,6 +59,6 @@ class World:
 async def world_of(script: Callable[[Asked], Reply] = CANCEL, **limits: Any) -> AsyncIterator[World]:
     clock = FakeClock()
     async with LlmServer(script) as server, LlmClient(Endpoint(server.base_url, "scripted"), clock) as client:
-        world = World(server, client, clock, replace(LIMITS, **limits))
+        world = World(server, client, clock, LIMITS.model_copy(update=limits))
         async with world.escalation:
             yield world

@@ -25,37 +25,14 @@ from models.language_model import (
     ModelBusyError,
     ModelTimeoutError,
 )
+from models.policy import LlmPolicy
 from models.ports import Clock
 
 _MINUTE_MS = 60_000.0
 _HOUR_MS = 3_600_000.0
 
-
-@dataclass(frozen=True, slots=True)
-class EscalationLimits:
-    """What an operator allows.
-
-    Attributes:
-        timeout_ms: the longest a question may take, however much time a request has.
-        least_ms: with less time left nothing is asked.
-        max_candidates: only so many, the best, are put before the model.
-        max_in_flight: questions under way at once.
-        calls_per_minute: questions asked in any minute.
-        tokens_per_hour: tokens spent in any hour.
-        max_answer_tokens: the answer is cut off there; models that think aloud need more.
-        cache_entries: answers kept; 0 keeps none.
-        cache_ttl_ms: for how long.
-    """
-
-    timeout_ms: float = 3000.0
-    least_ms: float = 250.0
-    max_candidates: int = 8
-    max_in_flight: int = 8
-    calls_per_minute: int = 60
-    tokens_per_hour: int = 200_000
-    max_answer_tokens: int = 64
-    cache_entries: int = 10_000
-    cache_ttl_ms: float = 600_000.0
+SHIPPED = LlmPolicy()
+"""The limits where nobody states any."""
 
 
 @dataclass(slots=True, eq=False)
@@ -84,7 +61,7 @@ class Escalation:
         model: LanguageModel | None,
         clock: Clock,
         breaker: LlmBreaker,
-        limits: EscalationLimits = EscalationLimits(),
+        limits: LlmPolicy = SHIPPED,
         *,
         seeds: Callable[[], int] = lambda: secrets.randbits(64),
     ) -> None:

@@ -11,10 +11,10 @@ from models.card import AgentCard
 from models.contract import AgentId, Contract, Namespace, SemanticVersion
 from models.errors import CardError, FieldProblem, InvalidRequestError, NotFoundError
 from models.key import ADMIN, READ
+from router.card_schemas import check_card
 from router.endpoints.body import checked, parsed, query, read_json
 from router.endpoints.call import Call, Context, Parameter
 from router.numbers import plain
-from router.schemas import check_schema
 from router.snapshot import Entry, Snapshot
 
 
@@ -116,13 +116,7 @@ def _check_name(card: AgentCard, agent_id: str, namespace: str) -> None:
 
 
 def _check_schemas(card: AgentCard) -> None:
-    problems = []
-    for place, capability in enumerate(card.capabilities):
-        for name in ("input_schema", "output_schema"):
-            schema = getattr(capability, name)
-            message = None if schema is None else check_schema(schema)
-            if message is not None:
-                problems.append(FieldProblem(f"capabilities[{place}].{name}", message))
+    problems = check_card(card)
     if problems:
         raise CardError(str(problems[0]), problems)
 

@@ -238,5 +238,5 @@ async def test_tokens_that_nobody_counted_are_estimated(script: Callable[[Asked]
 async def test_new_limits_hold_from_the_next_question_on() -> None:
     async with world_of(calls_per_minute=1, cache_entries=0) as world:
         await world.ask()
-        world.escalation.limits = replace(LIMITS, calls_per_minute=2)
+        world.escalation.limits = LIMITS.model_copy(update={"calls_per_minute": 2})
         assert await world.status() is EscalationStatus.CHOSEN

@@ -22,9 +22,10 @@ import pytest
 
 from intent.llm.breaker import LlmBreaker
 from intent.llm.client import Endpoint, Form, LlmClient
-from intent.llm.escalate import Escalation, EscalationLimits
+from intent.llm.escalate import Escalation
 from intent.llm.escalated import EscalationStatus
 from intent.llm.prompt import IntentText, pose
+from models.policy import LlmPolicy
 from router.clock import SystemClock
 
 PYTHON = "AGENCY_ROUTER_LLAMA_PYTHON"
@@ -95,7 +96,7 @@ async def test_an_escalation_ends_in_an_answer(base_url: str) -> None:
     # the model is too small to judge: which answer, is not looked at
     clock = SystemClock()
     async with LlmClient(Endpoint(base_url, "gemma"), clock) as client:
-        limits = EscalationLimits(timeout_ms=ANSWER_S * 1000)
+        limits = LlmPolicy(timeout_ms=int(ANSWER_S * 1000))
         async with Escalation(client, clock, LlmBreaker(clock), limits) as escalation:
             found = await escalation.ask("please stop my order", CANDIDATES, remaining_ms=ANSWER_S * 1000)
             again = await escalation.ask("please stop my order", CANDIDATES, remaining_ms=0.0)
@@ -107,7 +108,7 @@ async def test_a_deadline_holds_against_a_real_server_too(base_url: str) -> None
     clock = SystemClock()
     async with (
         LlmClient(Endpoint(base_url, "gemma"), clock) as client,
-        Escalation(client, clock, LlmBreaker(clock), EscalationLimits(least_ms=1.0)) as escalation,
+        Escalation(client, clock, LlmBreaker(clock), LlmPolicy(least_ms=1)) as escalation,
     ):
         began = time.monotonic()
         found = await escalation.ask("please stop my order", CANDIDATES, remaining_ms=5.0)
