@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.bench_intents import Answered, share, shares_of_actions
+from benchmarks.bench_cards import Answered, share, shares_of_actions
 from benchmarks.data_sets import Row
 from benchmarks.fit_confidence import Set, confidences, fit, joined, log_loss, pooled_all, read
 from benchmarks.index_search import clustered
