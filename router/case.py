@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from intent.llm.escalated import Escalated
 from models.candidate import Stage
 from models.deadline import Deadline
 from models.entity import Found
@@ -26,6 +27,7 @@ class Case:
         checked_ms: wall clock when the deadline was last looked at.
         seed: of all draws of this decision.
         explain: whether all candidates are listed.
+        escalated: how asking a language model ended; None where nobody thought of it.
         hides_intent: whether the answer keeps quiet about the intent that was read (`hide_denied`).
     """
 
@@ -44,7 +46,7 @@ class Case:
     seed: int
     explain: bool
     classifier_generation: int = 0
-    n_llm_tokens: int = 0
+    escalated: Escalated | None = None
     found: list[Found] = field(default_factory=list)
     reading: Reading | None = None
     hides_intent: bool = False
@@ -56,6 +58,11 @@ class Case:
     def remaining_ms(self) -> float:
         """What an agent's call may take."""
         return self.deadline.remaining_ms(self.checked_ms)
+
+    @property
+    def n_llm_tokens(self) -> int:
+        """Spent on a language model."""
+        return 0 if self.escalated is None else self.escalated.n_tokens
 
     @property
     def late(self) -> list[Entry]:

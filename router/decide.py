@@ -174,7 +174,7 @@ class Decider:
             remaining_ms=case.remaining_ms,
             budget_tokens=case.request.budget_tokens,
         )
-        case.n_llm_tokens += told.n_tokens
+        case.escalated = told
         if not told.is_answer and told.status is not EscalationStatus.DISABLED:
             case.degraded.append(f"llm: {told.status.value}")
         return told

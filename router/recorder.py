@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from intent.llm.escalated import EscalationStatus
 from models.decision import RouteDecision
 from models.events import DecisionRow, EventRow, EventType, GoalRow, Row
 from router.case import Case
@@ -67,7 +68,12 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
         _event(case, EventType.REQUEST, None, {"namespace": request.namespace, "by": _by(case)}),
     ]
     if reading is not None:
-        read = {"intent": reading.intent, "confidence": reading.confidence, "source": reading.source}
+        read: dict[str, object] = {
+            "intent": reading.intent,
+            "confidence": reading.confidence,
+            "source": reading.source,
+            **_escalated(case),
+        }
         rows.append(_event(case, EventType.READ, reading.certainty.value, read, cost_tokens=case.n_llm_tokens))
     routed = {"reason": record.reason, "agent_id": record.agent_id, "n_excluded": len(case.eligible.excluded)}
     rows.append(_event(case, EventType.ROUTE, record.action, routed))
@@ -76,6 +82,15 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
     )
     rows.append(record)
     return rows
+
+
+def _escalated(case: Case) -> dict[str, object]:
+    """How asking a language model ended; nothing where none was to be asked."""
+    told = case.escalated
+    if told is None or told.status is EscalationStatus.DISABLED:
+        return {}
+    said = {"status": told.status.value, "origin": told.origin.value, "code": told.detail}
+    return {"llm": {name: value for name, value in said.items() if value}}
 
 
 def _grants(grants: Grants) -> dict[str, list[str] | None]:

@@ -121,7 +121,7 @@ class RouteService:
             eligible=Eligible(),
             selection=None,
             degraded=[],
-            n_llm_tokens=0,
+            escalated=None,
         )
         decision = await self._decider.decide_read(part)
         self._recorder.record(part, decision)

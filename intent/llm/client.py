@@ -55,8 +55,8 @@ class Endpoint:
         model: its name there.
         key: sent as bearer token; "" where none is needed.
         form: form of structured output.
-        tokens_field: how the bound on the answer is called; OpenAI's reasoning models take the second only.
-        temperature: None leaves it out, for models that take none.
+        tokens_field: how the bound on the answer is called; OpenAI's reasoning models take the second only, and no
+            temperature, which is then left out.
     """
 
     base_url: str
@@ -64,7 +64,6 @@ class Endpoint:
     key: str = field(default="", repr=False)
     form: Form = Form.AUTO
     tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    temperature: float | None = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what no request could be sent to."""
@@ -151,8 +150,8 @@ class LlmClient:
             "response_format": _response_format(form, question),
             endpoint.tokens_field: question.max_answer_tokens,
         }
-        if endpoint.temperature is not None:
-            extra["temperature"] = endpoint.temperature
+        if endpoint.tokens_field == "max_tokens":
+            extra["temperature"] = 0.0
         try:
             # streamed, so that we hold the body's size and see its raw text: openai lets pass what is no JSON
             async with self._create(

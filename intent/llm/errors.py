@@ -41,7 +41,10 @@ def translate(error: Exception, now_ms: float) -> LanguageModelError:
         return ModelTimeoutError(f"the language model did not answer in time ({name})")
     if isinstance(error, openai.OpenAIError) and not isinstance(error, openai.APIConnectionError):
         return ModelFailedError(f"the language model gave no answer that the client can read ({name})")
-    return ModelUnreachableError(f"the language model's server could not be reached, or went away ({name})")
+    # raw, or wrapped by openai; nothing was sent, so nothing was spent
+    n_tokens = 0 if "ConnectError" in (name, type(error.__cause__).__name__) else None
+    said = f"the language model's server could not be reached, or went away ({name})"
+    return ModelUnreachableError(said, n_tokens=n_tokens)
 
 
 def _of_status(status: int, headers: Mapping[str, str], code: object, now_ms: float) -> LanguageModelError:

@@ -6,6 +6,7 @@ Whatever goes wrong is a status, never an exception: the local ranking stands.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -23,10 +24,14 @@ from models.language_model import (
     LanguageModel,
     LanguageModelError,
     ModelBusyError,
+    ModelFailedError,
     ModelTimeoutError,
+    ModelUnreachableError,
 )
 from models.policy import LlmPolicy
 from models.ports import Clock
+
+log = logging.getLogger(__name__)
 
 _MINUTE_MS = 60_000.0
 _HOUR_MS = 3_600_000.0
@@ -122,7 +127,7 @@ class Escalation:
         if cached is not None:
             (intent,) = cached
             return Escalated(intent, _status(intent), Origin.CACHE)
-        if wait_ms < self.limits.least_ms:
+        if wait_ms <= 0 or remaining_ms < self.limits.least_ms:
             return Escalated(None, EscalationStatus.SKIPPED_DEADLINE)
         flight = self._flights.get(key)
         if flight is not None:
@@ -175,16 +180,19 @@ class Escalation:
         except LanguageModelError as error:
             status, detail = EscalationStatus.LLM_ERROR, error.code
         except asyncio.CancelledError:
-            if flight.n_waiting == 1:
-                flight.task.cancel()
-                self._forget(key, flight)
-            raise
+            if _is_cancelled():
+                if flight.n_waiting == 1:
+                    flight.task.cancel()
+                    self._forget(key, flight)
+                raise
+            # only the call was ended, as all are when this escalation closes
+            status, detail = EscalationStatus.LLM_ERROR, ModelUnreachableError.code
         else:
             intent = flight.intent_of(choice)
             status = _status(intent)
         finally:
             flight.n_waiting -= 1
-        return Escalated(intent, status, Origin.CALL, round(flight.spent.amount), detail)
+        return Escalated(intent, status, Origin.CALL, flight.spent.amount, detail)
 
     def _land(self, key: Key, flight: _Flight, ticket: Ticket) -> None:
         """What follows from how a call ended; runs before those who wait for it wake up."""
@@ -198,12 +206,10 @@ class Escalation:
             intent = flight.intent_of(choice)
             self._cache.put(key, intent, self._clock.monotonic_ms(), self.limits.cache_entries)
             self._breaker.succeeded(ticket)
-            flight.spent.settle(choice.n_tokens)
+            self._tokens.settle(flight.spent, choice.n_tokens)
         elif isinstance(error, LanguageModelError):
             self._judge(error, ticket)
-            flight.spent.settle(error.n_tokens)
-        else:
-            self._breaker.failed(ticket)
+            self._tokens.settle(flight.spent, error.n_tokens)
 
     def _judge(self, error: LanguageModelError, ticket: Ticket) -> None:
         if isinstance(error, InvalidChoiceError):
@@ -219,11 +225,23 @@ class Escalation:
 
 
 async def _choose(model: LanguageModel, posed: Posed, timeout_s: float) -> Choice:
-    choice = await model.choose(posed.question, timeout_s=timeout_s)
-    # promised by the port; nothing else may pass, whoever wrote the adapter
+    # what follows is promised by the port; nothing else may pass, whoever wrote the adapter
+    try:
+        choice = await model.choose(posed.question, timeout_s=timeout_s)
+    except LanguageModelError:
+        raise
+    except Exception as error:
+        log.exception("the language model's adapter failed")
+        raise ModelFailedError(f"the language model's adapter failed ({type(error).__name__})") from None
     if choice.id is not None and choice.id not in posed.intents:
         raise InvalidChoiceError("the answer is no id that was offered", n_tokens=choice.n_tokens)
     return choice
+
+
+def _is_cancelled() -> bool:
+    """Whether the request itself is to end, and not only what it waits for."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 def _status(intent: str | None) -> EscalationStatus:

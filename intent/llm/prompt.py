@@ -22,8 +22,9 @@ _ID_LETTERS = "bcdfghjkmnpqrstvwxz"
 _ID_LENGTH = 5
 _OVERHEAD_TOKENS = 24
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# what could look like a tag, a fence or a new line of ours inside a JSON string
-_ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "<>&`\x7f\x85\u2028\u2029"}
+# what could look like a tag, a fence or a new line of ours inside a JSON string, or like a mark of a chat template,
+# which some servers take for one wherever it stands (<|im_end|>, <start_of_turn>, [INST])
+_ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "<>[]&`\x7f\x85\u2028\u2029"}
 
 _INSTRUCTION = """\
 You sort requests. The user's message holds two blocks of data, each between tags with the mark {nonce}: \
@@ -105,26 +106,29 @@ def pose(utterance: str, candidates: Sequence[IntentText], *, seed: int, max_ans
 def messages(question: Question) -> list[dict[str, str]]:
     """The question as chat messages: the instruction as `system`, all data as `user`.
 
-    The data is JSON in which no character is left that could end a string, a line, a tag or a fence; the tags carry a
-    nonce besides.
+    The data is JSON in whose strings no character is left that could end a string, a line, a tag or a fence; the tags
+    carry a nonce besides.
     """
     nonce = question.nonce
     schema = json.dumps(answer_schema(question.ids))
-    lines = "\n".join(
-        _data({"id": option.id, "description": option.description, "examples": option.examples})
-        for option in question.options
-    )
+    lines = "\n".join(_option(option) for option in question.options)
     data = (
         f"<candidates-{nonce}>\n{lines}\n</candidates-{nonce}>\n"
-        f"<utterance-{nonce}>\n{_data(question.utterance)}\n</utterance-{nonce}>"
+        f"<utterance-{nonce}>\n{_string(question.utterance)}\n</utterance-{nonce}>"
     )
     instruction = _INSTRUCTION.format(nonce=nonce, none=NONE, key=KEY, schema=schema)
     return [{"role": "system", "content": instruction}, {"role": "user", "content": data}]
 
 
-def _data(value: object) -> str:
-    """One line of JSON; other scripts stay readable, since escapes would cost the model tokens and sense."""
-    return json.dumps(value, ensure_ascii=False).translate(_ESCAPED)
+def _option(option: Option) -> str:
+    """One line of JSON."""
+    examples = ", ".join(_string(example) for example in option.examples)
+    return f'{{"id": {_string(option.id)}, "description": {_string(option.description)}, "examples": [{examples}]}}'
+
+
+def _string(text: str) -> str:
+    """A string of JSON; other scripts stay readable, since escapes would cost the model tokens and sense."""
+    return json.dumps(text, ensure_ascii=False).translate(_ESCAPED)
 
 
 def estimate_tokens(question: Question) -> int:

@@ -8,15 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(slots=True, eq=False)
 class Use:
-    """An amount taken at an instant."""
+    """An amount taken at an instant; once the span has passed it, it is over."""
 
     at_ms: float
-    amount: float
-
-    def settle(self, amount: float | None) -> None:
-        """Put the amount right; None leaves what was taken."""
-        if amount is not None:
-            self.amount = amount
+    amount: int
+    is_over: bool = False
 
 
 class Window:
@@ -30,7 +26,7 @@ class Window:
     >>> use = window.take(0.0, 100)
     >>> window.used(59_999.0)
     100
-    >>> use.settle(20)
+    >>> window.settle(use, 20)
     >>> window.used(59_999.0), window.used(60_000.0)
     (20, 0)
     """
@@ -38,15 +34,28 @@ class Window:
     def __init__(self, span_ms: float) -> None:
         self._span_ms = span_ms
         self._uses: deque[Use] = deque()
+        # kept, since a busy hour has tens of thousands of uses and every question asks for their sum
+        self._sum = 0
 
-    def used(self, now_ms: float) -> float:
+    def used(self, now_ms: float) -> int:
         """What was taken within the span that ends now."""
         while self._uses and self._uses[0].at_ms <= now_ms - self._span_ms:
-            self._uses.popleft()
-        return sum(use.amount for use in self._uses)
+            gone = self._uses.popleft()
+            self._sum -= gone.amount
+            gone.is_over = True
+        return self._sum
 
-    def take(self, now_ms: float, amount: float) -> Use:
+    def take(self, now_ms: float, amount: int) -> Use:
         """Take an amount, whether or not there is room for it."""
         use = Use(now_ms, amount)
         self._uses.append(use)
+        self._sum += amount
         return use
+
+    def settle(self, use: Use, amount: int | None) -> None:
+        """Put the amount of a use right; None leaves what was taken."""
+        if amount is None:
+            return
+        if not use.is_over:
+            self._sum += amount - use.amount
+        use.amount = amount

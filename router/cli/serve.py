@@ -39,7 +39,9 @@ def _run(settings: Settings) -> None:
     from router.server import run
 
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    # below that the last two write down what they are given, utterances among it
+    for name in ("alembic", "aiosqlite", "openai"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     try:
         run(settings)
     except RouterError as error:

@@ -241,6 +241,26 @@ async def test_an_answer_from_the_cache_costs_nothing() -> None:
     assert [read.cost_tokens for read in reads(desk)] == [77, 0]
 
 
+async def test_the_event_of_the_reading_says_how_asking_the_model_ended() -> None:
+    busy = ModelBusyError("429")
+    models = [picking("for brew"), Model(lambda question: None), Model(lambda question: "bake"), Model(lambda _: busy)]
+    told = []
+    for model in models:
+        desk = kitchen(UNSURE, model=model)
+        await desk.route(request("something warm"))
+        told.append(json.loads(reads(desk)[0].payload)["llm"])
+    assert told == [
+        {"status": "chosen", "origin": "call"},
+        {"status": "none", "origin": "call"},
+        {"status": "llm_invalid", "origin": "call"},
+        {"status": "llm_error", "origin": "call", "code": "llm_busy"},
+    ]
+    # where there is no model, or it may not be asked, there is nothing to tell
+    for desk in (kitchen(UNSURE), kitchen(UNSURE, policy=policy_of(llm=False), model=picking("for brew"))):
+        await desk.route(request("something warm"))
+        assert "llm" not in json.loads(reads(desk)[0].payload)
+
+
 BOTH = "do bake and do brew"
 
 

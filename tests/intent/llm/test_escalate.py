@@ -78,6 +78,7 @@ INVALID = {
     "prose": lambda asked: f"I choose {asked.ids['cancels an order']}",
     "fenced JSON": lambda asked: '```json\n{"choice": "' + asked.ids["cancels an order"] + '"}\n```',
     "two blocks": lambda asked: ('{"choice": "' + asked.ids["cancels an order"] + '"}\n') * 2,
+    "two fenced blocks": lambda asked: ('```json\n{"choice": "' + asked.ids["cancels an order"] + '"}\n```\n') * 2,
     "wrong id": lambda _: '{"choice": "aaaaa"}',
     "the intent": lambda _: '{"choice": "cancel_order"}',
     "the description": lambda _: '{"choice": "cancels an order"}',
@@ -131,6 +132,26 @@ async def test_an_adapter_that_breaks_its_word_is_not_heard() -> None:
         assert found == Escalated(None, EscalationStatus.LLM_INVALID, Origin.CALL, 5)
 
 
+async def test_an_adapter_that_breaks_is_a_status(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        model_id = "broken"
+
+        async def choose(self, question: Question, *, timeout_s: float) -> Choice:
+            raise RuntimeError("no such thing")
+
+    clock = FakeClock()
+    breaker = LlmBreaker(clock, failures=2)
+    async with Escalation(Broken(), clock, breaker) as escalation:
+        for _ in range(2):
+            found = await escalation.ask(TEXT, CANDIDATES, remaining_ms=LONG_MS)
+            assert (found.intent, found.status, found.detail) == (None, EscalationStatus.LLM_ERROR, "llm_failed")
+        assert await escalation.ask(TEXT, CANDIDATES, remaining_ms=LONG_MS) == Escalated(
+            None, EscalationStatus.SKIPPED_BREAKER
+        )
+    # whoever wrote it finds where it broke
+    assert [record.exc_info is not None for record in caplog.records] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("script", "code"),
     [
@@ -172,6 +193,15 @@ async def test_what_forbids_it_is_said_and_nothing_is_asked(fields: dict[str, An
         assert await world.ask(**fields) == Escalated(None, status)
         assert world.n_asked == 0
         assert await world.status() is EscalationStatus.CHOSEN
+
+
+async def test_the_least_time_is_that_of_the_request_not_of_the_question() -> None:
+    async with world_of(timeout_ms=2000, least_ms=3000) as world:
+        assert await world.status(remaining_ms=2999.0) is EscalationStatus.SKIPPED_DEADLINE
+        assert await world.status(remaining_ms=3000.0) is EscalationStatus.CHOSEN
+    async with world_of(least_ms=0) as world:
+        assert await world.status(remaining_ms=0.0) is EscalationStatus.SKIPPED_DEADLINE
+        assert world.n_asked == 0
 
 
 async def test_a_budget_that_suffices_allows_it() -> None:

@@ -91,6 +91,16 @@ async def test_closing_ends_calls_that_nobody_waits_for() -> None:
         await eventually(lambda: world.server.n_lost == 1)
 
 
+async def test_closing_is_a_status_for_those_who_wait() -> None:
+    async with world_of(silent) as world:
+        waiting = [asyncio.create_task(world.ask()) for _ in range(2)]
+        await eventually(lambda: world.n_asked == 1)
+        async with world.escalation:
+            pass
+        found = await asyncio.gather(*waiting)
+        assert {(each.status, each.detail) for each in found} == {(EscalationStatus.LLM_ERROR, "llm_unreachable")}
+
+
 # the cache, and sharing
 
 
