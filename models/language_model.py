@@ -152,9 +152,17 @@ class ModelRefusedError(LanguageModelError):
 
 
 class ModelFailedError(LanguageModelError):
-    """The server broke, or its answer is no chat completion."""
+    """The server broke, or its answer is no chat completion.
+
+    Attributes:
+        status: its HTTP status where it broke; None otherwise.
+    """
 
     code = "llm_failed"
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class InvalidChoiceError(LanguageModelError):

@@ -45,7 +45,7 @@ class World:
 
     async def trip(self) -> None:
         """Open the breaker, by two failures."""
-        was, self.server.script = self.server.script, lambda _: fails(500)
+        was, self.server.script = self.server.script, lambda _: fails(503)
         for _ in range(2):
             assert await self.status("trip") is EscalationStatus.LLM_ERROR
         self.server.script = was

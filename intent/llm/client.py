@@ -32,13 +32,16 @@ MAX_TOKENS_TOLD = 1_000_000
 """A server that claims to have spent more on one question is not believed."""
 
 _REFUSES_FORM = (400, 422)
+_MAY_REFUSE_FORM = (500, 501)
+"""What llama-cpp-python answers to a form that it does not know, and other servers when they break."""
 
 
 class Form(StrEnum):
     """How the server is told to answer by a schema.
 
     `json_schema` is OpenAI's own; `json_object` with a `schema` in it is what llama-cpp-python knows; AUTO begins with
-    the first, and goes over to the second, for good, once that has worked where the first was refused.
+    the first, and goes over to the second, for good, once that has worked where the first was refused. A server that
+    breaks (500) may mean to refuse it, unless it has answered to it before.
     """
 
     AUTO = "auto"
@@ -93,6 +96,7 @@ class LlmClient:
         self._clock = clock
         self._form = Form.JSON_OBJECT if endpoint.form is Form.JSON_OBJECT else Form.JSON_SCHEMA
         self._may_change_form = endpoint.form is Form.AUTO
+        self._has_answered = False
         self._client = openai.AsyncOpenAI(
             base_url=endpoint.base_url,
             api_key=endpoint.key or "none",
@@ -136,13 +140,21 @@ class LlmClient:
 
     async def _ask(self, question: Question, timeout_s: float) -> bytes:
         try:
-            return await self._post(question, self._form, timeout_s)
-        except ModelRefusedError as error:
-            if not self._may_change_form or error.status not in _REFUSES_FORM:
+            body = await self._post(question, self._form, timeout_s)
+        except (ModelRefusedError, ModelFailedError) as error:
+            if not self._is_refused(error):
                 raise
+        else:
+            self._has_answered = True
+            return body
         body = await self._post(question, Form.JSON_OBJECT, timeout_s)
         self._form, self._may_change_form = Form.JSON_OBJECT, False
         return body
+
+    def _is_refused(self, error: ModelRefusedError | ModelFailedError) -> bool:
+        """Whether it may be the form that the server does not want, and there is another."""
+        refusals = _REFUSES_FORM if self._has_answered else _REFUSES_FORM + _MAY_REFUSE_FORM
+        return self._may_change_form and error.status in refusals
 
     async def _post(self, question: Question, form: Form, timeout_s: float) -> bytes:
         endpoint = self._endpoint

@@ -55,7 +55,7 @@ def _of_status(status: int, headers: Mapping[str, str], code: object, now_ms: fl
         return ModelTimeoutError(said)
     if status == HTTPStatus.TOO_MANY_REQUESTS or (status >= 500 and retry is not None):
         return ModelBusyError(said, retry_after_ms=retry)
-    return ModelFailedError(said) if status >= 500 else ModelRefusedError(said, status=status)
+    return (ModelFailedError if status >= 500 else ModelRefusedError)(said, status=status)
 
 
 def retry_after_ms(headers: Mapping[str, str], now_ms: float) -> float | None:

@@ -126,7 +126,7 @@ def knows_json_object_only(status: int) -> Any:
     return lambda asked: CANCEL(asked) if asked.form == "json_object" else fails(status)
 
 
-@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize("status", [400, 422, 500, 501])
 async def test_auto_goes_over_to_json_object_once_and_for_good(server: LlmServer, status: int) -> None:
     server.script = knows_json_object_only(status)
     async with LlmClient(endpoint_of(server), FakeClock()) as client:
@@ -144,6 +144,27 @@ async def test_auto_stays_where_the_other_form_is_refused_too(server: LlmServer)
         server.script = CANCEL
         await client.choose(QUESTION, timeout_s=LONG_S)
     assert [asked.form for asked in server.asked] == [*["json_schema", "json_object"] * 2, "json_schema"]
+
+
+async def test_auto_does_not_take_a_server_that_breaks_for_one_that_refuses(server: LlmServer) -> None:
+    async with LlmClient(endpoint_of(server), FakeClock()) as client:
+        await client.choose(QUESTION, timeout_s=LONG_S)
+        server.script = knows_json_object_only(500)
+        with pytest.raises(ModelFailedError):
+            await client.choose(QUESTION, timeout_s=LONG_S)
+        server.script = CANCEL
+        await client.choose(QUESTION, timeout_s=LONG_S)
+        # a clear refusal is heard at any time
+        server.script = knows_json_object_only(400)
+        await client.choose(QUESTION, timeout_s=LONG_S)
+    assert [asked.form for asked in server.asked] == [*["json_schema"] * 4, "json_object"]
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+async def test_a_server_that_is_away_is_asked_once(server: LlmServer, status: int) -> None:
+    server.script = lambda _: fails(status)
+    assert type(await error_of(server)) is ModelFailedError
+    assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize("form", [Form.JSON_SCHEMA, Form.JSON_OBJECT])
