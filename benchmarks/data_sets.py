@@ -25,16 +25,23 @@ class Row:
     Attributes:
         part: which part of a file it belongs to, where the file says so.
         is_repeat: whether its text stands in the train part too.
+        lang: its language, where the file says so.
     """
 
     text: str
     intent: str
     part: str = ""
     is_repeat: bool = False
+    lang: str = ""
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path, *, part: str = "", lang: str = "") -> list[Row]:
     """The rows of a JSON lines file, gzipped or not; the name may leave `.gz` away.
+
+    Args:
+        path: where there is only `.gz` of it, that is read.
+        part: only rows of this part.
+        lang: only rows of this language.
 
     Raises:
         FileNotFoundError: there is neither.
@@ -46,11 +53,19 @@ def read_rows(path: Path) -> list[Row]:
         text = gzip.decompress(zipped.read_bytes()).decode()
     else:
         raise FileNotFoundError(f"there is neither {path} nor {zipped.name}: is --data the folder with intents/ in it?")
-    return [_row(json.loads(line)) for line in text.splitlines() if line.strip()]
+    # not splitlines: U+2028 ends no line of JSON lines
+    rows = [_row(json.loads(line)) for line in text.split("\n") if line.strip()]
+    return [row for row in rows if part in ("", row.part) and lang in ("", row.lang)]
 
 
 def _row(value: dict[str, Any]) -> Row:
-    return Row(value["text"], value["intent"], value.get("part", ""), bool(value.get("dup_in_train", False)))
+    return Row(
+        text=value["text"],
+        intent=value["intent"],
+        part=value.get("part", ""),
+        is_repeat=bool(value.get("dup_in_train", False)),
+        lang=value.get("lang", ""),
+    )
 
 
 def one_namespace(cards: Path, out: Path) -> Path:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 from typing import Any, Literal
 
 import numpy as np
@@ -111,6 +111,17 @@ class Report:
         self._keep(name, {"value": value, "unit": unit}, [(value, goal)])
         self.say(f"  {name:<62} {_shown(value, unit):>16}{_judged([(value, goal)])}{_noted(note)}")
 
+    def add_spread(
+        self, name: str, values: Sequence[float], unit: str, goal: Goal | None = None, note: str = ""
+    ) -> None:
+        """A figure of several seeds: their mean, which the goal is for, and the least and the most."""
+        mean = fmean(values)
+        several = f"{_shown(min(values), unit)} to {_shown(max(values), unit)} over {len(values)} seeds"
+        spread = several if len(values) > 1 else "one seed"
+        self._keep(name, {"value": mean, "unit": unit, "seeds": list(values)}, [(mean, goal)])
+        note = f"{spread}; {note}" if note else spread
+        self.say(f"  {name:<62} {_shown(mean, unit):>16}{_judged([(mean, goal)])}{_noted(note)}")
+
     def add_latency(
         self, name: str, found: Quantiles, p50: Goal | None = None, p99: Goal | None = None, note: str = ""
     ) -> None:
@@ -135,6 +146,17 @@ class Report:
                 )
             )
 
+    def markdown(self) -> str:
+        """All figures so far as tables, one a section, for a page that keeps results."""
+        lines = self.machine.lines()
+        section = None
+        for figure in self.figures:
+            if figure["section"] != section:
+                section = figure["section"]
+                lines += ["", f"**{section}**", "", "| | figure | goal |", "|---|---:|---:|"]
+            lines.append(f"| {figure['name'].strip()} | {_told(figure)} | {_told_goals(figure)} |")
+        return "\n".join([*lines, ""])
+
     def _keep(self, name: str, values: dict[str, Any], judged: Sequence[tuple[float, Goal | None]]) -> None:
         goals = [{"goal": str(goal), "met": goal.met(value)} for value, goal in judged if goal is not None]
         self.figures.append({"section": self._section, "name": name, **values, "goals": goals})
@@ -145,6 +167,25 @@ def _shown(value: float, unit: str) -> str:
         return f"{100 * value:.2f} %"
     digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 3
     return f"{value:,.{digits}f} {unit}".rstrip()
+
+
+def _told(figure: Mapping[str, Any]) -> str:
+    """A figure that was kept, for a table."""
+    unit = figure["unit"]
+    if "p50" in figure:
+        return f"p50 {figure['p50']:.3f}, p99 {figure['p99']:.3f} {unit}"
+    seeds = figure.get("seeds", ())
+    spread = f" ({_shown(min(seeds), unit)} to {_shown(max(seeds), unit)})" if len(seeds) > 1 else ""
+    return _shown(figure["value"], unit) + spread
+
+
+def _told_goals(figure: Mapping[str, Any]) -> str:
+    told = []
+    for goal in figure["goals"]:
+        than, bound = goal["goal"].split()
+        shown = f"{than} {100 * float(bound):g} %" if figure["unit"] == "%" else goal["goal"]
+        told.append(f"{shown}: {'met' if goal['met'] else 'NOT met'}")
+    return ", ".join(told)
 
 
 def _judged(judged: Sequence[tuple[float, Goal | None]]) -> str:

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from models.ports import Embedded, Embedder
 from models.settings import Settings
@@ -48,15 +49,18 @@ class CachedEmbedder:
 
 
 @asynccontextmanager
-async def router_in_process(cards: Sequence[Path], embedder: Embedder | None = None) -> AsyncIterator[Parts]:
+async def router_in_process(
+    cards: Sequence[Path], embedder: Embedder | None = None, **more: Any
+) -> AsyncIterator[Parts]:
     """All parts with SQLite store and journal as they are served, ready, the garbage collector calmed.
 
     Args:
         cards: card files; none serves the bundled example set.
         embedder: the encoder; None takes the bundled one.
+        more: other settings.
     """
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        settings = Settings(cards=tuple(cards), store=f"sqlite:///{folder}/bench.db", watch=False)
+        settings = Settings(cards=tuple(cards), store=f"sqlite:///{folder}/bench.db", watch=False, **more)
         async with running(settings, embedder=embedder) as parts:
             async with asyncio.timeout(_READY_S):
                 await parts["readiness"].ready.wait()

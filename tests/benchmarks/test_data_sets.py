@@ -36,6 +36,14 @@ def test_rows_are_read_with_the_fields_that_count(tmp_path: Path) -> None:
     assert read_rows(path) == [Row("hello", "greet", part="val")]
 
 
+def test_a_line_separator_within_a_text_ends_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [{"text": "one\u2028line", "intent": "a", "lang": "en"}, {"text": "two", "intent": "b", "lang": "zh"}]
+    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
+    assert [row.text for row in read_rows(path)] == ["one\u2028line", "two"]
+    assert read_rows(path, lang="zh") == [Row("two", "b", lang="zh")]
+
+
 def test_a_gzipped_file_is_found_by_its_plain_name(tmp_path: Path) -> None:
     row = {"text": "hello", "intent": "greet", "dup_in_train": True}
     (tmp_path / "rows.jsonl.gz").write_bytes(gzip.compress(json.dumps(row).encode()))

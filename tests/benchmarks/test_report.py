@@ -50,3 +50,33 @@ def test_the_processor_is_named_as_the_system_names_it(tmp_path: Path) -> None:
 
 def test_the_machine_tells_its_versions() -> None:
     assert Machine.here().versions["pydantic"] != "-"
+
+
+def test_a_figure_of_several_seeds_is_their_mean_with_the_least_and_the_most(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report = Report("title")
+    report.section("part")
+    report.add_spread("share", [0.5, 0.7, 0.6], "%", Goal(">=", 0.55), "3 rows")
+    report.add_spread("alone", [2.0], "s")
+    printed = capsys.readouterr().out
+    assert "60.00 %  [goal >= 0.55: met]  (50.00 % to 70.00 % over 3 seeds; 3 rows)" in printed
+    assert "(one seed)" in printed
+    assert report.figures[0]["seeds"] == [0.5, 0.7, 0.6]
+
+
+def test_figures_become_tables_of_their_sections() -> None:
+    report = Report("title", as_json=True)
+    report.section("first")
+    report.add_spread("  share", [0.5, 0.7], "%", Goal(">=", 0.965))
+    report.section("second")
+    report.add_latency("a reading", Quantiles.of([[1.0, 1.0]]), Goal("<=", 0.5), Goal("<=", 3))
+    rows = [line for line in report.markdown().splitlines() if line.startswith(("| ", "**"))]
+    assert rows == [
+        "**first**",
+        "| | figure | goal |",
+        "| share | 60.00 % (50.00 % to 70.00 %) | >= 96.5 %: NOT met |",
+        "**second**",
+        "| | figure | goal |",
+        "| a reading | p50 1.000, p99 1.000 ms | <= 0.5: NOT met, <= 3: met |",
+    ]
