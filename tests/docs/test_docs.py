@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from intent.calibrate import Calibration
 from intent.dummy_embedder import DummyEmbedder
+from intent.llm.escalated import EscalationStatus, Origin
 from models import candidate, card, decision, errors, policy, request
 from models.events import EventType
 from models.key import ADMIN, READ
@@ -37,6 +38,7 @@ POLICY_MODELS = (
     policy.IntentPolicy,
     policy.AgentPolicy,
     policy.Rule,
+    policy.LlmPolicy,
 )
 DECISION_MODELS = (
     decision.RouteDecision,
@@ -241,6 +243,14 @@ def test_the_numbers_of_reading_are_the_shipped_ones() -> None:
         assert numbers[name] == str(getattr(shipped, name))
     assert f"nearest {POOLED_ROWS} texts" in told["Pooling"]
     assert f"/ {POOL_WIDTH})" in told["Pooling"]
+
+
+def test_every_end_of_asking_a_language_model_is_told() -> None:
+    section = sections(page("reading.md"))["Language model"]
+
+    assert named(section).count("none") == 1
+    assert set(named(section)) == set(EscalationStatus)
+    assert set(Origin) <= code(section)
 
 
 def test_the_thresholds_are_the_shipped_ones() -> None:
