@@ -1,7 +1,8 @@
 """Model folders: heads on disk, with a manifest that says what they were fitted on and what they are worth.
 
-A folder holds `manifest.json`, `arrays.npz` and `vocabulary.txt` (one gram a line, in the order of the rows). Only
-bytes that match the manifest's digests are loaded, and nothing in them is executed: the arrays are read without pickle.
+A folder holds `manifest.json`, `arrays.npz` and `vocabulary.txt` (one gram a line, in the order of the rows), and
+`encoder/` where the encoder was tuned for them. Only bytes that match the manifest's digests are loaded, and nothing in
+them is executed: the arrays are read without pickle.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -28,6 +30,7 @@ from models.errors import ModelError
 MANIFEST_FILE = "manifest.json"
 ARRAYS_FILE = "arrays.npz"
 VOCABULARY_FILE = "vocabulary.txt"
+ENCODER_FOLDER = "encoder"
 FORMAT: Literal[1] = 1
 _FIX = "write the folder again with `agency-router train`"
 
@@ -123,13 +126,14 @@ def labels_digest(labels: tuple[str, ...]) -> str:
     return sha256(json.dumps(labels).encode()).hexdigest()
 
 
-def save_heads(heads: Heads, folder: Path, origin: Origin) -> Manifest:
+def save_heads(heads: Heads, folder: Path, origin: Origin, encoder: Path | None = None) -> Manifest:
     """Write a model folder; an older one in its place is overwritten.
 
     Args:
         heads: what to keep.
         folder: is made where there is none.
         origin: for the manifest.
+        encoder: folder of the encoder that was tuned for them, to be copied; None for one that is at hand anyway.
 
     Returns:
         The manifest that was written.
@@ -151,6 +155,9 @@ def save_heads(heads: Heads, folder: Path, origin: Origin) -> Manifest:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / MANIFEST_FILE).unlink(missing_ok=True)  # last to come, first to go: half a folder has none
+        shutil.rmtree(folder / ENCODER_FOLDER, ignore_errors=True)
+        if encoder is not None:
+            shutil.copytree(encoder, folder / ENCODER_FOLDER)
         for name, content in contents.items():
             (folder / name).write_bytes(content)
         text = manifest.model_dump_json(indent=1)
@@ -169,13 +176,20 @@ def check_writable(folder: Path) -> None:
         ModelError: it is a file, or holds other things.
     """
     try:
-        others = {path.name for path in folder.iterdir()} - {MANIFEST_FILE, ARRAYS_FILE, VOCABULARY_FILE}
+        found = {path.name for path in folder.iterdir()}
+        others = found - {MANIFEST_FILE, ARRAYS_FILE, VOCABULARY_FILE, ENCODER_FOLDER}
     except FileNotFoundError:
         return
     except OSError as error:
         raise ModelError(f"{folder} cannot be written ({error}); name another folder") from error
     if others:
         raise ModelError(f"{folder} is no model folder, it holds {min(others)}; name a new or an empty folder")
+
+
+def tuned_encoder(folder: Path) -> Path | None:
+    """The folder of the encoder that a model brings along; None where it was trained for one that is at hand."""
+    found = folder / ENCODER_FOLDER
+    return found if found.is_dir() else None
 
 
 def load_heads(folder: Path, *, encoder_id: str | None = None) -> Heads:

@@ -11,7 +11,7 @@ from intent.embedder import OnnxEmbedder, bundled
 from intent.llm.breaker import LlmBreaker
 from intent.llm.client import Endpoint, Form, LlmClient
 from intent.llm.escalate import Escalation
-from intent.model_folder import load_heads
+from intent.model_folder import load_heads, tuned_encoder
 from models.ports import Clock, Embedder
 from models.settings import Settings
 from router.card_vectors import CardVectors
@@ -21,8 +21,12 @@ from router.stores.sqlite import sqlite_file
 
 
 def encoder_of(settings: Settings) -> Embedder:
-    """The encoder that the settings name, or the bundled one. Blocks while it is read."""
-    return bundled() if settings.encoder is None else OnnxEmbedder(settings.encoder)
+    """The encoder that the settings name, else the one that came with the model, else the bundled one.
+
+    Blocks while it is read.
+    """
+    folder = settings.encoder or (tuned_encoder(settings.model) if settings.model is not None else None)
+    return bundled() if folder is None else OnnxEmbedder(folder)
 
 
 async def cascade_of(settings: Settings, encoder: Embedder) -> Cascade:

@@ -34,7 +34,7 @@ def evaluate_intents(
     labelled, outside = read_examples(test), read_examples(oos_test)
     if not labelled.examples:
         raise ModelError(f"there are no labelled texts in {', '.join(map(str, test))}")
-    embedder = embedder_of(encoder)
+    embedder = embedder_of(encoder, model)
     about: dict[str, Any] = {}
     if model is not None:
         heads = load_heads(model, encoder_id=embedder.encoder_id)

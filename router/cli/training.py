@@ -31,12 +31,12 @@ def bar(what: str) -> Iterator[Progress]:
         yield told
 
 
-def embedder_of(encoder: Path | None) -> Embedder:
-    """The encoder of a folder, else that of the settings, else the bundled one."""
+def embedder_of(encoder: Path | None, model: Path | None = None) -> Embedder:
+    """The encoder of a folder, else that of the settings, else the one tuned for a model, else the bundled one."""
     from router.cli.settings import settings_of
     from router.reading_parts import encoder_of
 
-    return encoder_of(settings_of(encoder=encoder))
+    return encoder_of(settings_of(encoder=encoder, model=model))
 
 
 def card_examples(paths: Sequence[Path]) -> tuple[list[Example], dict[str, str]]:

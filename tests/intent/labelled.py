@@ -33,3 +33,14 @@ def vectors_of(texts: Iterable[str]) -> dict[str, bytes]:
 
 
 OUTSIDE = tuple(f"{who} {what}" for who in ("birds", "my uncle", "this river") for what in ("sings well", "was old"))
+
+
+def riddles() -> list[Example]:
+    """Texts of three intents a thing that two words tell together and neither alone: no linear classifier can."""
+    colours, shapes, ends = ("red", "green", "blue"), ("round", "square", "long"), ("", "for me", "today")
+    rows = [
+        Example(" ".join(filter(None, (opening, colour, thing, "that is", shape, end))), f"{thing}_{(i + j) % 3}")
+        for thing, opening, end in product(THINGS[:4], OPENINGS[:4], ends)
+        for (i, colour), (j, shape) in product(enumerate(colours), enumerate(shapes))
+    ]
+    return [rows[place] for place in np.random.default_rng(5).permutation(len(rows)).tolist()]

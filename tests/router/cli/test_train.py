@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,11 @@ from typer.testing import CliRunner
 
 from intent.embedder import bundled
 from intent.model_folder import load_heads, read_manifest
+from models.settings import Settings
 from router.cli.main import app
+from router.reading_parts import encoder_of
 from tests.intent.labelled import sentences
+from tests.intent.tiny_model import tiny_model
 from tests.service.server import SHOP
 
 CARDS = str(SHOP / "cards.yaml")
@@ -75,10 +79,47 @@ def test_vectors_are_kept_beside_the_model(tmp_path: Path) -> None:
     ]
 
 
-def test_fine_tuning_is_refused_honestly(tmp_path: Path) -> None:
-    code, _, stderr = invoke("--cards", CARDS, "--out", str(tmp_path / "model"), "--fine-tune")
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--base", "x"), "--base: names the model that --fine-tune tunes"),
+        (("--epochs", "3"), "--epochs: says how long --fine-tune tunes"),
+        (("--fine-tune", "--encoder", "x"), "--encoder: an encoder folder cannot be tuned"),
+    ],
+)
+def test_options_of_fine_tuning_that_do_not_go_together(tmp_path: Path, options: tuple[str, ...], told: str) -> None:
+    code, _, stderr = invoke("--cards", CARDS, "--out", str(tmp_path / "model"), *options)
     assert code == 2
-    assert "this version cannot tune the encoder" in stderr
+    assert told in stderr
+
+
+@pytest.mark.skipif(find_spec("torch") is not None, reason="the extra is installed")
+def test_fine_tuning_names_the_extra_that_it_needs(tmp_path: Path) -> None:
+    code, _, stderr = invoke("--cards", CARDS, "--out", str(tmp_path / "model"), "--fine-tune")
+    assert code == 1
+    assert "pip install 'agency-router[train]'" in stderr
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_fine_tuning_writes_a_model_that_brings_its_encoder(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="tuning needs the extra `train`").set_num_threads(1)
+    base = tiny_model(tmp_path / "base", [row.text for row in sentences()])
+    examples, val = written(tmp_path / "train.jsonl", 0, 60), written(tmp_path / "val.jsonl", 60, 100)
+    out = tmp_path / "model"
+    options = ("--examples", examples, "--val", val, "--out", str(out), "--fine-tune", "--base", str(base))
+    code, stdout, stderr = invoke(*options, "--epochs", "1", "--json")
+    assert code == 0, stderr
+    result = json.loads(stdout)
+    assert result["before"]["n_held_out"] == result["after"]["n_held_out"] == 40
+    assert result["fine_tuned"] is (result["after"]["accuracy"] > result["before"]["accuracy"])
+    assert ("not kept" in stderr) is not result["fine_tuned"]
+    encoder = encoder_of(Settings(model=out))
+    assert encoder.dim == 32
+    assert read_manifest(out).encoder_id == encoder.encoder_id
+    assert load_heads(out, encoder_id=encoder.encoder_id).semantic is not None
+    # a model that needs no encoder of its own takes the place of one that did
+    assert invoke("--examples", examples, "--val", val, "--out", str(out))[0] == 0
+    assert encoder_of(Settings(model=out)).encoder_id == bundled().encoder_id
 
 
 def test_nothing_to_train_on_is_told(tmp_path: Path) -> None:
