@@ -102,7 +102,9 @@ class LlmClient:
             api_key=endpoint.key or "none",
             max_retries=0,
             # a redirect would carry the user's words to wherever the server says
-            http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
+            http_client=openai.DefaultAsyncHttpxClient(
+                follow_redirects=False, event_hooks={"response": [_leave_long_errors]}
+            ),
         )
         # read from the environment by openai, and nobody else's business
         self._client.organization = self._client.project = None
@@ -181,6 +183,13 @@ def _response_format(form: Form, question: Question) -> dict[str, Any]:
     if form is Form.JSON_OBJECT:
         return {"type": "json_object", "schema": schema}
     return {"type": "json_schema", "json_schema": {"name": "choice", "strict": True, "schema": schema}}
+
+
+async def _leave_long_errors(response: Any) -> None:
+    """Close an error whose body is long, or of a length nobody told; openai would read it whole, and needs only some."""
+    told = response.headers.get("content-length", "")
+    if not response.is_success and not (told.isdecimal() and int(told) <= MAX_BODY_BYTES):
+        await response.aclose()
 
 
 async def _read(response: Any) -> bytes:

@@ -295,6 +295,15 @@ async def test_a_huge_body_is_not_read_to_its_end(server: LlmServer, is_zipped: 
     assert "longer than" in str(error)
 
 
+@pytest.mark.parametrize("status", [302, 400, 429, 500])
+async def test_a_huge_error_is_not_read_at_all(server: LlmServer, status: int) -> None:
+    # it never ends, so reading it would be a time-out
+    server.script = lambda _: fails(status, {"content-length": str(10**9), "retry-after": "7"})
+    error = await error_of(server, form=Form.JSON_SCHEMA)
+    assert f"status {status}" in str(error)
+    assert getattr(error, "retry_after_ms", 7000.0) == 7000.0
+
+
 async def test_what_claims_to_be_zipped_and_is_not_is_ours_too(server: LlmServer) -> None:
     server.script = lambda _: Reply(b"plain", headers={"content-encoding": "gzip"})
     await error_of(server)
