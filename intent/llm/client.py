@@ -186,7 +186,7 @@ def _response_format(form: Form, question: Question) -> dict[str, Any]:
 
 
 async def _leave_long_errors(response: Any) -> None:
-    """Close an error whose body is long, or of a length nobody told; openai would read it whole, and needs only some."""
+    """Close an error whose body is long, or of a length that nobody told: openai would read it whole."""
     told = response.headers.get("content-length", "")
     if not response.is_success and not (told.isdecimal() and int(told) <= MAX_BODY_BYTES):
         await response.aclose()
