@@ -39,6 +39,11 @@ class CachedEmbedder:
         """Values in a vector."""
         return self._encoder.dim
 
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """Those of the encoder that made the vectors."""
+        return self._encoder.languages
+
     def embed(self, text: str) -> Embedded:
         """Look one text up."""
         found = self._vectors.get(text)

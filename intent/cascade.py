@@ -63,6 +63,11 @@ class Cascade:
         self._heads, self._masks = heads, {}
         self.generation += 1
 
+    @property
+    def is_lexical(self) -> bool:
+        """Whether the heads in force do without vectors."""
+        return self._heads is not None and self._heads.semantic is None
+
     def by_words(self, text: str, source: IntentSource, thresholds: Confidence, *, alone: bool) -> Verdict:
         """By the words of a text.
 

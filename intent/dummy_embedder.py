@@ -35,6 +35,11 @@ class DummyEmbedder:
         """Length of a vector, 64."""
         return 64
 
+    @property
+    def languages(self) -> None:
+        """None: what it does not know, it says itself."""
+        return None
+
     def embed(self, text: str) -> Embedded:
         """Encode one text; case, white space and punctuation do not count.
 

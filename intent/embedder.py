@@ -11,7 +11,7 @@ import json
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 import onnxruntime as ort
@@ -29,6 +29,8 @@ MAX_CHARS = 8192
 """Characters of a text that are tokenized; unless most are white space, the token limit is met long before."""
 
 _FIX = "reinstall agency-router, or write the folder again with `agency-router models export`"
+# its operator divides once for every number; a sum and a LayerNormalization are three times as fast
+_SLOWER = ["SkipLayerNormFusion"]
 _INT8_FLAGS = frozenset({"avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm"})
 
 
@@ -62,8 +64,10 @@ class Manifest(BaseModel):
         pooling: How token vectors become one vector; the graph does it, and brings it to unit length.
         unknown_token: The token that stands for what the vocabulary does not know; None for a vocabulary that knows
             every byte.
+        prompt: What the model wants to read before a text, its last blank included.
+        languages: Languages that it was made for, as primary subtags of BCP 47; None where that is not known.
         files: Records of the graph and the tokenizer, by file name.
-        encoder_id: `derive_encoder_id` of the fields above; vectors of two ids are never compared.
+        encoder_id: `derive_encoder_id` of what shapes a vector; vectors of two ids are never compared.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -74,6 +78,8 @@ class Manifest(BaseModel):
     max_tokens: int = Field(ge=3)
     pooling: Literal["mean", "cls"]
     unknown_token: str | None
+    prompt: str = Field(default="", max_length=1000)
+    languages: tuple[Annotated[str, Field(pattern=r"^[a-z]{2,3}$")], ...] | None = None
     files: dict[str, FileRecord]
     encoder_id: str
 
@@ -81,19 +87,20 @@ class Manifest(BaseModel):
     def _holds_together(self) -> Self:
         if set(self.files) != {MODEL_FILE, TOKENIZER_FILE}:
             raise ValueError(f"files are {sorted(self.files)}, expected {[MODEL_FILE, TOKENIZER_FILE]}")
-        derived = derive_encoder_id(self.files, self.max_tokens, self.pooling)
+        derived = derive_encoder_id(self.files, self.max_tokens, self.pooling, self.prompt)
         if self.encoder_id != derived:
             raise ValueError(f"encoder_id is {self.encoder_id}, but the other fields give {derived}")
         return self
 
 
-def derive_encoder_id(files: dict[str, FileRecord], max_tokens: int, pooling: str) -> str:
-    """Digest of all that decides which vector a text gets: weights, tokenizer, token limit, pooling.
+def derive_encoder_id(files: dict[str, FileRecord], max_tokens: int, pooling: str, prompt: str = "") -> str:
+    """Digest of all that decides which vector a text gets: weights, tokenizer, token limit, pooling, prompt.
 
     Args:
         files: Records of the graph and the tokenizer, by file name.
         max_tokens: Token limit, special tokens included.
         pooling: `mean` or `cls`.
+        prompt: What stands before every text; counts only where there is one.
 
     Returns:
         16 hex digits.
@@ -103,7 +110,7 @@ def derive_encoder_id(files: dict[str, FileRecord], max_tokens: int, pooling: st
         "tokenizer": files[TOKENIZER_FILE].sha256,
         "max_tokens": max_tokens,
         "pooling": pooling,
-    }
+    } | ({"prompt": prompt} if prompt else {})
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -123,7 +130,9 @@ class OnnxEmbedder:
     def __init__(self, folder: Path | Traversable) -> None:
         self._manifest = read_manifest(folder)
         graph = _read_verified(folder, MODEL_FILE, self._manifest)
-        self._session = ort.InferenceSession(graph, _session_options(), providers=["CPUExecutionProvider"])
+        self._session = ort.InferenceSession(
+            graph, _session_options(), providers=["CPUExecutionProvider"], disabled_optimizers=_SLOWER
+        )
         self._input_names = tuple(node.name for node in self._session.get_inputs())
         dim = self._session.get_outputs()[0].shape[-1]
         if dim != self._manifest.dim:
@@ -134,6 +143,8 @@ class OnnxEmbedder:
         self._tokenizer = tokenizer
         token = self._manifest.unknown_token
         self._unknown_id: int | None = None if token is None else tokenizer.token_to_id(token)
+        languages = self._manifest.languages
+        self._languages = None if languages is None else frozenset(languages)
 
     def __repr__(self) -> str:
         return f"OnnxEmbedder({self._manifest.name!r}, encoder_id={self.encoder_id!r}, dim={self.dim})"
@@ -145,7 +156,7 @@ class OnnxEmbedder:
 
     @property
     def encoder_id(self) -> str:
-        """Digest of weights, tokenizer, token limit and pooling, 16 hex digits."""
+        """Digest of weights, tokenizer, token limit, pooling and prompt, 16 hex digits."""
         return self._manifest.encoder_id
 
     @property
@@ -153,10 +164,16 @@ class OnnxEmbedder:
         """Length of a vector."""
         return self._manifest.dim
 
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """Languages it was made for; None means all of which it knows the tokens."""
+        return self._languages
+
     def embed(self, text: str) -> Embedded:
         """Encode one text.
 
-        Only the first `MAX_CHARS` characters and of these the first `max_tokens` tokens count. An empty text has an
+        The manifest's prompt is put before it. Only the first `MAX_CHARS` characters and of these the first
+        `max_tokens` tokens count. An empty text has an
         answer too: the vector of the special tokens alone, with an `unknown_share` of 0. A lone surrogate is read as
         a question mark.
 
@@ -164,10 +181,11 @@ class OnnxEmbedder:
             text: Any string.
 
         Returns:
-            The vector, `dim` little-endian float32 of unit length, and the share of the tokens seen, special ones left
-            out, that the vocabulary does not know.
+            The vector, `dim` little-endian float32 of unit length, and the share of the text's own tokens that the
+            vocabulary does not know.
         """
-        encoding = self._tokenizer.encode(text[:MAX_CHARS].encode("utf-8", "replace").decode())
+        prompt = self._manifest.prompt
+        encoding = self._tokenizer.encode(prompt + text[:MAX_CHARS].encode("utf-8", "replace").decode())
         columns = {
             "input_ids": encoding.ids,
             "attention_mask": encoding.attention_mask,
@@ -175,7 +193,8 @@ class OnnxEmbedder:
         }
         feed = {name: np.array([columns[name]], dtype=np.int64) for name in self._input_names}
         vector = self._session.run(None, feed)[0][0]
-        own = [token for token, special in zip(encoding.ids, encoding.special_tokens_mask, strict=True) if not special]
+        seen = zip(encoding.ids, encoding.special_tokens_mask, encoding.offsets, strict=True)
+        own = [token for token, special, (_, end) in seen if not special and end > len(prompt)]
         share = own.count(self._unknown_id) / len(own) if own and self._unknown_id is not None else 0.0
         return Embedded(vector=np.asarray(vector, dtype="<f4").tobytes(), unknown_share=share)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from intent.exam import RISKS, at_risk, auroc, expected_calibration_error, fpr_at_recall, macro_f1
 from intent.fit_stages import OUT_OF_SCOPE_SHARE
 from intent.heads import Heads, Ranked
+from intent.language import may_be_in
 from intent.normalize import match_form, normalize
 from intent.prior import PRIOR
 from intent.vector_cache import Progress, silent
@@ -42,14 +43,27 @@ class Read:
 
 
 def read_all(
-    heads: Heads, embed: Embed, texts: Sequence[tuple[str, str | None]], progress: Progress = silent
+    heads: Heads,
+    embed: Embed,
+    texts: Sequence[tuple[str, str | None]],
+    progress: Progress = silent,
+    languages: frozenset[str] | None = None,
 ) -> list[Read]:
-    """Read (text as it was written, intent) one after the other."""
+    """Read (text as it was written, intent) one after the other.
+
+    Args:
+        heads: with all of their labels allowed.
+        embed: text → vector.
+        texts: None is the intent of one that is out of scope.
+        progress: told of the reading.
+        languages: what the encoder was made for; None means all of which it knows the tokens.
+    """
     allowed = np.ones(len(heads.labels), dtype=np.bool_)
     found = []
     for number, (raw, expected) in enumerate(texts, 1):
         started = time.perf_counter()
-        ranked, is_early = _read(heads, embed, normalize(raw), allowed)
+        text = normalize(raw)
+        ranked, is_early = _read(heads, embed if may_be_in(text, languages) else None, text, allowed)
         ms = 1000 * (time.perf_counter() - started)
         found.append(Read(expected, heads.labels[ranked.places[0]], ranked.confidences[0], is_early, ms))
         if number % _EVERY == 0 or number == len(texts):
@@ -103,13 +117,14 @@ def unknown_labels(heads: Heads, texts: Sequence[tuple[str, str | None]]) -> Map
     return counts
 
 
-def _read(heads: Heads, embed: Embed, text: str, allowed: NDArray[np.bool_]) -> tuple[Ranked, bool]:
+def _read(heads: Heads, embed: Embed | None, text: str, allowed: NDArray[np.bool_]) -> tuple[Ranked, bool]:
+    """The reading, and whether it came without the encoder; None for an encoder that was not made for the text."""
     scores = heads.lexical.score(match_form(text))
     ranked = heads.by_lexical(scores, allowed, 1)
     if heads.semantic is None or ranked.confidences[0] >= heads.early:
         return ranked, True
-    embedded = embed(text)
-    if embedded.is_trusted:
+    embedded = None if embed is None else embed(text)
+    if embedded is not None and embedded.is_trusted:
         return heads.by_both(scores, embedded.vector, allowed, 1), False
     return heads.by_lexical(scores, allowed, 1, PRIOR.foreign_stage), False
 

@@ -43,6 +43,9 @@ LEAST_TRUSTED = 0.25
 """With a smaller share of examples whose vectors are to be trusted there is no semantic head: names of intents in
 English alone say little about texts in another language."""
 
+NEVER = -300.0
+"""Logit of an intent that no vector can mean."""
+
 LEXICAL_WEIGHT, LEXICAL_WEIGHT_FEW = 1.5, 1.0
 N_PROTOTYPES, MAX_PROTOTYPES = 20, 2500
 """Of an intent at most, and of all intents: 20 instead of 5 raise the near-out-of-scope AUROC by up to 0.01."""
@@ -129,22 +132,33 @@ def _linear(
 def _semantic(
     examples: Sequence[Example], targets: NDArray[np.int64], n_labels: int, vectors: Mapping[str, bytes], seed: int
 ) -> Semantic | None:
-    """None where an intent has no example with a vector."""
+    """None where fewer than two intents have an example with a vector."""
     trusted = [row for row, example in enumerate(examples) if example.text in vectors]
-    known = targets[trusted]
-    if len(np.unique(known)) < n_labels or len(trusted) < LEAST_TRUSTED * len(examples):
+    having, known = np.unique(targets[trusted], return_inverse=True)
+    if len(having) < 2 or len(trusted) < LEAST_TRUSTED * len(examples):
         return None
     points = np.stack([np.frombuffer(vectors[examples[row].text], dtype="<f4") for row in trusted])
-    if len(known) < FEW * n_labels:
-        weights, bias = _logistic(points, known, n_labels, SEMANTIC_C_FEW, _stretched(points))
+    if len(known) < FEW * len(having):
+        weights, bias = _logistic(points, known, len(having), SEMANTIC_C_FEW, _stretched(points))
     else:
-        weights, bias = _logistic(points, known, n_labels, SEMANTIC_C, np.eye(points.shape[1], dtype=np.float32))
+        weights, bias = _logistic(points, known, len(having), SEMANTIC_C, np.eye(points.shape[1], dtype=np.float32))
     n_each = max(1, min(N_PROTOTYPES, MAX_PROTOTYPES // n_labels))
-    prototypes = [_prototypes(points[known == label], n_each, seed) for label in range(n_labels)]
-    first = np.cumsum([0, *(len(each) for each in prototypes[:-1])])
-    return Semantic(
-        weights.astype(np.float32), bias.astype(np.float32), np.concatenate(prototypes), first.astype(np.int64)
-    )
+    prototypes = [_prototypes(points[known == place], n_each, seed) for place in range(len(having))]
+    return _over_all(n_labels, having, weights, bias, prototypes)
+
+
+def _over_all(
+    n_labels: int, having: NDArray[np.int64], weights: _Floats, bias: _Floats, prototypes: Sequence[NDArray[np.float32]]
+) -> Semantic:
+    """A head over all labels: those without a vector (all of their texts are in another language) are never meant."""
+    dim = weights.shape[1]
+    all_weights, all_bias = np.zeros((n_labels, dim), dtype=np.float32), np.full(n_labels, NEVER, dtype=np.float32)
+    all_weights[having], all_bias[having] = weights, bias
+    all_prototypes = [np.zeros((1, dim), dtype=np.float32)] * n_labels
+    for label, found in zip(having.tolist(), prototypes, strict=True):
+        all_prototypes[label] = found
+    first = np.cumsum([0, *(len(each) for each in all_prototypes[:-1])])
+    return Semantic(all_weights, all_bias, np.concatenate(all_prototypes), first.astype(np.int64))
 
 
 def _logistic(

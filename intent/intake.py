@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from intent.cascade import Cascade, Verdict
 from intent.embed_pool import EmbedPool
-from intent.normalize import gist, has_words, normalize, script_language
+from intent.language import UNDETERMINED, language_of, may_be_in
+from intent.normalize import gist, has_words, normalize
 from intent.rules import Rules
 from intent.split import split
 from models.policy import Confidence
@@ -133,15 +134,29 @@ class Intake:
         preference: RequestedPreference | None,
         words: Verdict | None = None,
     ) -> Reading:
-        left_s = asked.until_s - asyncio.get_running_loop().time()
-        embedded = await self._pool.embed(embedded_text, wait_ms=left_s * 1000)
-        if embedded.is_trusted:
-            return await self._judged(text, embedded_text, embedded, asked.source, preference, asked.thresholds, words)
+        missing = "encoder: not made for this language"
+        if self._is_made_for(embedded_text):
+            left_s = asked.until_s - asyncio.get_running_loop().time()
+            embedded = await self._pool.embed(embedded_text, wait_ms=left_s * 1000)
+            if embedded.is_trusted:
+                return await self._judged(
+                    text, embedded_text, embedded, asked.source, preference, asked.thresholds, words
+                )
+            missing = "encoder: too many unknown tokens"
         verdict = self.cascade.by_words(embedded_text, asked.source, asked.thresholds, alone=True)
-        unknown = ("encoder: too many unknown tokens",)
         if not verdict.found:
-            return _nothing(text, preference, degraded=unknown)
-        return _of_verdict(text, verdict, asked.thresholds, "lexical", preference, degraded=unknown)
+            return _nothing(text, preference, degraded=(missing,))
+        return _of_verdict(text, verdict, asked.thresholds, "lexical", preference, degraded=(missing,))
+
+    def _is_made_for(self, text: str) -> bool:
+        """Whether the encoder may have been made for the language of a text.
+
+        A language that cannot be told is taken to be that of the examples: with heads that do without vectors, because
+        the encoder was not made for most examples, it was not made for this text either.
+        """
+        if not may_be_in(text, self._pool.embedder.languages):
+            return False
+        return not self.cascade.is_lexical or language_of(text) != UNDETERMINED
 
     async def _judged(
         self,
@@ -191,7 +206,7 @@ def _of_verdict(
         certainty = Certainty.AMBIGUOUS if best.confidence >= thresholds.plausible else Certainty.OUT_OF_SCOPE
     return Reading(
         text=text,
-        language=script_language(text),
+        language=language_of(text),
         certainty=certainty,
         intent=best.intent,
         confidence=best.confidence,
@@ -208,7 +223,7 @@ def _of_exact(text: str, intents: Sequence[str], preference: RequestedPreference
     share = 1.0 / len(intents)
     return Reading(
         text=text,
-        language=script_language(text),
+        language=language_of(text),
         certainty=Certainty.SURE if len(intents) == 1 else Certainty.AMBIGUOUS,
         intent=intents[0],
         confidence=share,
@@ -221,7 +236,7 @@ def _of_exact(text: str, intents: Sequence[str], preference: RequestedPreference
 def _nothing(text: str, preference: RequestedPreference | None, degraded: tuple[str, ...] = ()) -> Reading:
     return Reading(
         text=text,
-        language=script_language(text),
+        language=language_of(text),
         certainty=Certainty.OUT_OF_SCOPE,
         intent=None,
         confidence=0.0,

@@ -87,30 +87,6 @@ def has_words(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
-def script_language(text: str) -> str:
-    """BCP 47 tag as far as the script tells: zh, ja or ko by their letters, else und.
-
-    >>> script_language("我的快递到哪了"), script_language("where is my parcel")
-    ('zh', 'und')
-    """
-    han = kana = hangul = letters = 0
-    for character in text:
-        if not character.isalpha():
-            continue
-        letters += 1
-        if "一" <= character <= "鿿" or "㐀" <= character <= "䶿":
-            han += 1
-        elif "぀" <= character <= "ヿ":
-            kana += 1
-        elif "가" <= character <= "힣":
-            hangul += 1
-    if hangul * 2 > letters:
-        return "ko"
-    if kana and (kana + han) * 2 > letters:
-        return "ja"
-    return "zh" if letters and han * 2 > letters else "und"
-
-
 def _bounded_marks(text: str) -> str:
     """At most 30 combining marks in a row, as in Unicode's stream-safe form (UAX 15): sorting n takes n² steps."""
     if text.isascii():

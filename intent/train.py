@@ -13,6 +13,7 @@ from intent.fit_classifiers import Example
 from intent.fit_stages import Judged
 from intent.heads import Heads
 from intent.label_text import with_label_texts
+from intent.language import are_mostly_others
 from intent.normalize import has_words, normalize
 from intent.vector_cache import Progress, VectorCache, silent, trusted
 from models.errors import ModelError
@@ -63,7 +64,9 @@ def train(
     started = time.perf_counter()
     embedded = vectors.of([*(each.text for each in (*known, *kept)), *outside], progress)
     embedded_at = time.perf_counter()
-    heads, judged = fit_and_judge(known, trusted(embedded), held_out=kept, out_of_scope=outside, seed=seed)
+    is_foreign = are_mostly_others((example.text for example in known), vectors.embedder.languages)
+    usable = {} if is_foreign else trusted(embedded)
+    heads, judged = fit_and_judge(known, usable, held_out=kept, out_of_scope=outside, seed=seed)
     metrics: dict[str, Any] = {"n_labels": len(heads.labels), "n_examples": len(known), "n_held_out": len(kept)}
     metrics |= {"n_out_of_scope": len(outside), "has_semantic_head": heads.semantic is not None}
     metrics |= {"embed_s": round(embedded_at - started, 2), "fit_s": round(time.perf_counter() - embedded_at, 2)}

@@ -52,6 +52,10 @@ class Embedder(Protocol):
     def dim(self) -> int:
         """Number of values in a vector."""
 
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """Languages it was made for (primary subtags of BCP 47); None means all of which it knows the tokens."""
+
     def embed(self, text: str) -> Embedded:
         """Encode one text. Synchronous and thread safe: callers run it in worker threads."""
 

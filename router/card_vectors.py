@@ -27,6 +27,11 @@ class CardVectors:
         """Values in a vector."""
         return self._pool.embedder.dim
 
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """Languages that the encoder was made for; None means all of which it knows the tokens."""
+        return self._pool.embedder.languages
+
     async def of(self, texts: Sequence[str]) -> Mapping[str, Embedded]:
         """Text → vector for all of `texts`; vectors of other texts are forgotten here, not in the store."""
         # another call may swap what is known while this one waits

@@ -13,6 +13,7 @@ from intent.cascade import Cascade
 from intent.fitter import FitError, fit_apart
 from intent.heads import Heads
 from intent.label_text import with_label_texts
+from intent.language import are_mostly_others
 from intent.model_folder import Origin, load_heads, read_manifest
 from models.errors import ModelError
 from router.assemble import capability_texts
@@ -23,7 +24,7 @@ from router.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
 
-FIT_VERSION = 3
+FIT_VERSION = 4
 """Rises when the same examples would be fitted otherwise, so that kept heads are not taken for fresh ones."""
 
 
@@ -114,7 +115,9 @@ class Classifier:
             return None
 
     async def _fitted(self, examples: list[tuple[str, str]], digest: str) -> Heads:
-        vectors = await self._vectors.of([text for text, _ in examples])
+        texts = [text for text, _ in examples]
+        is_foreign = await asyncio.to_thread(are_mostly_others, texts, self._vectors.languages)
+        vectors = {} if is_foreign else await self._vectors.of(texts)
         origin = Origin(encoder_id=self._vectors.encoder_id, n_examples=len(examples), data={"examples": digest})
         heads = await fit_apart(examples, vectors, origin=origin, timeout_s=self._timeout_s, keep=self._folder)
         log.info("classifiers fitted: %d intents, %d examples", len(heads.labels), len(examples))

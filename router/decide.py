@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 
 from intent.intake import Intake
+from intent.language import language_of
 from intent.llm.escalate import Escalation
 from intent.llm.escalated import Escalated, EscalationStatus
 from intent.llm.prompt import IntentText
-from intent.normalize import normalize, script_language
+from intent.normalize import normalize
 from models.decision import Attempt, Reason, RouteDecision
 from models.ports import Clock
 from models.reading import Alternative, Certainty, Reading
@@ -73,7 +74,7 @@ class Decider:
             text = normalize(request.utterance) if request.utterance else ""
             return Reading(
                 text=text,
-                language=script_language(text) if text else "und",
+                language=language_of(text),
                 certainty=Certainty.SURE,
                 intent=request.intent,
                 confidence=1.0,

@@ -78,6 +78,7 @@ class NearEmbedder:
     """An encoder to which every text of a table has a chosen cosine from all texts outside it."""
 
     encoder_id = "near"
+    languages = None
 
     def __init__(self, cosines: Mapping[str, float]) -> None:
         self.dim = len(cosines) + 1

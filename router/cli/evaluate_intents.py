@@ -46,7 +46,7 @@ def evaluate_intents(
     texts = [*labelled.examples, *((text, None) for text in out_of_scope)]
     _tell_unknown(unknown_labels(heads, texts))
     with bar("reading") as told:
-        readings = read_all(heads, embedder.embed, texts, told)
+        readings = read_all(heads, embedder.embed, texts, told, embedder.languages)
     return {**figures(heads, readings), **about}
 
 

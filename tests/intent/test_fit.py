@@ -132,3 +132,17 @@ def test_rare_grams_are_dropped_from_many_examples_only() -> None:
     kept = fit_classifiers([*many, Example("unique zebra", ROWS[0].intent)], {}, 0).lexical.vocabulary
     assert "\x01zebra" not in kept
     assert "\x01parcel" in kept
+
+
+def test_an_intent_without_a_vector_is_left_to_the_words() -> None:
+    rows = [*ROWS[:200], Example("查一下我的快递", "check_parcel_zh"), Example("我的包裹在哪里", "check_parcel_zh")]
+    heads = fit(rows, vectors_of(row.text for row in ROWS[:200]))
+    assert heads.semantic is not None
+    assert [reads(heads, row.text) == row.intent for row in ROWS[:50]].count(False) <= 1
+    place, allowed = heads.labels.index("check_parcel_zh"), np.ones(len(heads.labels), dtype=np.bool_)
+    scores = heads.lexical.score("我的快递在哪里")
+    assert heads.by_lexical(scores, allowed, 1).places == [place]
+    ranked = heads.by_both(scores, vectors_of(["any text"])["any text"], allowed, len(heads.labels))
+    assert ranked.confidences[ranked.places.index(place)] < 1e-6
+    only = np.arange(len(heads.labels)) == place
+    assert heads.by_both(scores, vectors_of(["any text"])["any text"], only, 1).confidences[0] < 1e-6

@@ -71,6 +71,7 @@ class CountingEmbedder:
     def __init__(self, encoder_id: str = "counting", turn: int = 0) -> None:
         self.encoder_id = encoder_id
         self.dim = 64
+        self.languages: frozenset[str] | None = None
         self.asked: list[str] = []
         self._turn = turn
 
@@ -86,6 +87,7 @@ class WaitingEmbedder:
 
     encoder_id = "waiting"
     dim = 64
+    languages = None
 
     def __init__(self) -> None:
         self.begun = threading.Semaphore(0)
