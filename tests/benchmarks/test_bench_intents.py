@@ -14,6 +14,7 @@ from benchmarks.bench_intents import without_fine_tuning
 from benchmarks.data_sets import Row
 from benchmarks.effort import asks, decided
 from benchmarks.measured import Bench, Readings
+from benchmarks.peers import Answer, add_answers
 from benchmarks.report import Report
 from benchmarks.tuned_rows import TUNED_SETS, sets_of
 from intent.dummy_embedder import DummyEmbedder
@@ -133,6 +134,14 @@ def test_rows_whose_text_is_in_the_train_part_are_counted_apart() -> None:
     assert found.accuracy == pytest.approx(2 / 3)
     assert found.fresh_accuracy == pytest.approx(1 / 2)
     assert (found.auroc, found.fpr95) == (1.0, 0.0)
+
+
+def test_a_peer_is_judged_by_its_best_answer_and_its_score(data: Path) -> None:
+    report = Report("title")
+    rows = [Row("a", "x"), Row("b", "y")]
+    answers = [Answer("x", 0.9), Answer(None, 0.2), Answer("x", 0.1)]
+    assert add_answers(_bench(data, report), "peer", rows, answers) == 0.5
+    assert [figure["value"] for figure in report.figures] == [0.5, 1.0, 0.0]
 
 
 def test_sets_to_tune_are_known_ones() -> None:
