@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NamedTuple
 
 from models.card import MAX_RETRIES, AgentCard, Capability
 from models.decision import Attempt, Target
@@ -21,8 +21,7 @@ A suggested timeout is 2 * P95 + 500 ms, a quarter of it about half of the P95: 
 _OUTCOME_OF = {"timeout": "timed_out", "connection": "unreachable"}
 
 
-@dataclass(frozen=True, slots=True)
-class Callee:
+class Callee(NamedTuple):
     """An agent that may be called, for one of its capabilities.
 
     Attributes:
@@ -81,7 +80,7 @@ def plan(
 
 def target_of(card: AgentCard, capability: Capability, timeout_ms: int) -> Target:
     """The agent as a caller has to know it."""
-    return Target(
+    return Target.of(
         agent_id=card.agent_id,
         namespace=card.namespace,
         version=card.version,
@@ -108,7 +107,7 @@ def _usable_ms(callee: Callee, left_ms: int) -> int:
 
 
 def _first_attempt(callee: Callee, slice_ms: int, on: list[str], decision_id: str) -> Attempt:
-    return Attempt(
+    return Attempt.of(
         target=target_of(callee.card, callee.capability, slice_ms),
         timeout_ms=slice_ms,
         backoff_ms=0,
@@ -132,7 +131,7 @@ def _retries(first: Attempt, target: Callee, left_ms: int, seed: int) -> list[At
         if left_ms < 0:
             break
         steps.append(
-            Attempt(
+            Attempt.of(
                 target=first.target,
                 timeout_ms=first.timeout_ms,
                 backoff_ms=backoff_ms,

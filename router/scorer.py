@@ -1,7 +1,7 @@
 """Scorer: the one formula of selection, the order it gives, and the draw among near-equals.
 
 Pure functions over floats: no clock, no registry, no randomness of their own. They run for every request, so their
-values are slotted dataclasses; the contracts of the explanation are built only where someone asks for them.
+values are named tuples; the contracts of the explanation are built only where someone asks for them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from math import log
+from typing import NamedTuple
 
 from models.candidate import Contributions, Features
 from models.decision import Reason
@@ -25,8 +26,7 @@ FLOOR = 0.01
 _MASK = (1 << 64) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Contender:
+class Contender(NamedTuple):
     """A candidate that passed every check, with what the formula needs of it.
 
     Attributes:
@@ -49,8 +49,7 @@ class Contender:
     share_weight: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Blend:
+class Blend(NamedTuple):
     """The parameters of the formula, all >= 0.
 
     Attributes:
@@ -89,8 +88,7 @@ class Blend:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(NamedTuple):
     """A contender with its place in the formula.
 
     Attributes:

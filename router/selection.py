@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from models.candidate import Candidate, Stage, WhyNot
 from models.decision import Reason
@@ -30,8 +29,7 @@ _USUAL_TOKENS = 1000
 """What a call is taken to need where the request names no token budget."""
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """A ranking and the one that was chosen.
 
     Attributes:

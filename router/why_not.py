@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from math import ceil, exp, log
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -89,7 +88,7 @@ def apply(scored: Scored, changes: Iterable[Change]) -> Contender:
             values["latency_ms"] = scored.contender.latency_ms * (1.0 - change.to) / scored.latency_share
         else:
             values[change.feature] = change.to
-    return replace(scored.contender, **values)
+    return scored.contender._replace(**values)
 
 
 def _is_level(loser: Scored, best: Scored, blend: Blend) -> bool:

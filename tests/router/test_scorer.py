@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from math import isclose, log, nan
 
 import pytest
@@ -157,7 +156,7 @@ def test_utility_never_falls_when_a_feature_rises(
     given_order: list[Contender], blend: Blend, feature: str, value: float
 ) -> None:
     first, *rest = given_order
-    raised = replace(first, **{feature: max(value, getattr(first, feature))})
+    raised = first._replace(**{feature: max(value, getattr(first, feature))})
     assert score([raised, *rest], blend)[0].utility >= score(given_order, blend)[0].utility
 
 
@@ -168,12 +167,12 @@ def test_lead_never_falls_when_the_cost_does(given_order: list[Contender], blend
         return own.utility - max(other.utility for other in others)
 
     first = given_order[0]
-    assert lead(replace(first, cost=first.cost * part)) >= lead(first) - 1e-12
+    assert lead(first._replace(cost=first.cost * part)) >= lead(first) - 1e-12
 
 
 @given(contenders(), blends(), st.floats(0.01, 100))
 def test_the_unit_of_cost_does_not_matter(given_order: list[Contender], blend: Blend, unit: float) -> None:
-    converted = [replace(one, cost=one.cost * unit) for one in given_order]
+    converted = [one._replace(cost=one.cost * unit) for one in given_order]
     for here, there in zip(score(given_order, blend), score(converted, blend), strict=True):
         assert isclose(here.utility, there.utility, abs_tol=1e-12)
 
@@ -241,11 +240,11 @@ def test_reason_says_why() -> None:
 
     able, cheap = contender("able", quality=0.9, cost=5), contender("cheap", quality=0.85, cost=1)
     assert why(able) is Reason.ONLY_CANDIDATE
-    assert why(able, replace(able, agent_id="twin")) is Reason.SHARED
+    assert why(able, able._replace(agent_id="twin")) is Reason.SHARED
     assert why(able, cheap) is Reason.PREFERRED_CHEAPER
-    assert why(able, replace(cheap, quality=0.5)) is Reason.SELECTED
+    assert why(able, cheap._replace(quality=0.5)) is Reason.SELECTED
     by_latency = Blend(cost_weight=0, latency_weight=0.3)
-    assert why(replace(able, latency_ms=9000.0), cheap, blend=by_latency) is Reason.SELECTED
+    assert why(able._replace(latency_ms=9000.0), cheap, blend=by_latency) is Reason.SELECTED
 
 
 def test_contributions_are_logs_and_burdens() -> None:

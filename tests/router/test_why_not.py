@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -214,4 +212,4 @@ def test_apply_leaves_everything_else_as_it_was() -> None:
         Change(feature="cost", from_=0.5, to=0.75),
         Change(feature="latency", from_=0.5, to=1.0),
     ]
-    assert apply(scored, changes) == replace(scored.contender, quality=0.7, cost=1.0, latency_ms=0.0)
+    assert apply(scored, changes) == scored.contender._replace(quality=0.7, cost=1.0, latency_ms=0.0)
