@@ -47,3 +47,7 @@ class Answer(Contract):
         _set(made, "__pydantic_extra__", None)
         _set(made, "__pydantic_private__", None)
         return made
+
+    def members(self) -> dict[str, Any]:
+        """Its fields under their names in JSON, not to be changed; a class with other names there says so."""
+        return self.__dict__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -57,6 +57,10 @@ class Change(Answer):
     feature: FeatureName
     from_: Annotated[float, Field(serialization_alias="from", validation_alias="from")]
     to: float
+
+    def members(self) -> dict[str, Any]:
+        """`from` is a word of Python's own."""
+        return {"feature": self.feature, "from": self.from_, "to": self.to}
 
 
 class WhyNot(Answer):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
+
+import orjson
 
 from intent.llm.escalated import EscalationStatus
 from models.decision import RouteDecision
@@ -10,9 +13,12 @@ from models.events import DecisionRow, EventRow, EventType, GoalRow, Row
 from router.case import Case
 from router.journal import Journal
 from router.permit import Grants
-from router.wire import dump_decision, dump_request, dumps
+from router.wire import dumps
 
 _NODE = "router"
+_REQUEST, _READ, _ROUTE, _RESPONSE = (
+    kind.value for kind in (EventType.REQUEST, EventType.READ, EventType.ROUTE, EventType.RESPONSE)
+)
 _ROOM_WAIT_MS = 1000.0
 
 
@@ -32,7 +38,7 @@ class Recorder:
 
     def record(self, case: Case, decision: RouteDecision) -> bytes:
         """Hand the decision to the journal; its JSON text."""
-        body = dump_decision(decision)
+        body = dumps(decision)
         if not case.request.dry_run:
             self._journal.put(_rows(case, decision, body.decode()))
         return body
@@ -46,11 +52,11 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
         trace_id=case.trace_id,
         caller=case.grants.caller,
         namespace=request.namespace,
-        action=decision.action.value,
-        reason=decision.reason.value,
+        action=str(decision.action),
+        reason=str(decision.reason),
         intent=decision.intent.name if decision.intent else None,
         agent_id=target.agent_id if target else None,
-        request=dump_request(request).decode(),
+        request=dumps(request).decode(),
         answer=answer,
         inputs=dumps(
             {
@@ -65,7 +71,7 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
         happened_at=int(case.now_ms),
     )
     rows: list[Row] = [
-        _event(case, EventType.REQUEST, None, {"namespace": request.namespace, "by": _by(case)}),
+        _event(case, _REQUEST, None, {"namespace": request.namespace, "by": _by(case)}),
     ]
     if reading is not None:
         read: dict[str, object] = {
@@ -74,12 +80,10 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
             "source": reading.source,
             **_escalated(case),
         }
-        rows.append(_event(case, EventType.READ, reading.certainty.value, read, cost_tokens=case.n_llm_tokens))
+        rows.append(_event(case, _READ, str(reading.certainty), read, cost_tokens=case.n_llm_tokens))
     routed = {"reason": record.reason, "agent_id": record.agent_id, "n_excluded": len(case.eligible.excluded)}
-    rows.append(_event(case, EventType.ROUTE, record.action, routed))
-    rows.append(
-        _event(case, EventType.RESPONSE, record.action, {"decision_id": record.decision_id}, decision.elapsed_ms)
-    )
+    rows.append(_event(case, _ROUTE, record.action, routed))
+    rows.append(_event(case, _RESPONSE, record.action, {"decision_id": record.decision_id}, decision.elapsed_ms))
     rows.append(record)
     return rows
 
@@ -93,10 +97,11 @@ def _escalated(case: Case) -> dict[str, object]:
     return {"llm": {name: value for name, value in said.items() if value}}
 
 
-def _grants(grants: Grants) -> dict[str, list[str] | None]:
-    """What the caller might at that time; null means all."""
+@lru_cache(maxsize=1024)
+def _grants(grants: Grants) -> orjson.Fragment:
+    """What the caller might at that time, as JSON text; null means all."""
     held = {"permissions": grants.permissions, "namespaces": grants.namespaces, "agent_ids": grants.agent_ids}
-    return {name: None if names is None else sorted(names) for name, names in held.items()}
+    return orjson.Fragment(dumps({name: None if names is None else sorted(names) for name, names in held.items()}))
 
 
 def _by(case: Case) -> str:
@@ -105,22 +110,22 @@ def _by(case: Case) -> str:
 
 def _event(
     case: Case,
-    kind: EventType,
+    kind: str,
     decision: str | None,
     payload: Mapping[str, object],
     latency_ms: float = 0.0,
     cost_tokens: int = 0,
 ) -> EventRow:
     return EventRow(
-        trace_id=case.trace_id,
-        span_id=case.span_id,
-        parent_span_id=case.request.parent_span_id,
-        node_id=_NODE,
-        event_type=kind.value,
-        decision=decision,
-        payload=dumps(payload).decode(),
-        cost_tokens=cost_tokens,
-        latency_ms=latency_ms,
-        happened_at=int(case.now_ms),
-        caller=case.grants.caller,
+        case.trace_id,
+        case.span_id,
+        case.request.parent_span_id,
+        _NODE,
+        kind,
+        decision,
+        dumps(payload).decode(),
+        cost_tokens,
+        latency_ms,
+        int(case.now_ms),
+        case.grants.caller,
     )

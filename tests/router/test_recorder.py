@@ -13,7 +13,7 @@ from router.journal import Journal
 from router.permit import OPEN
 from router.recorder import Recorder
 from router.running import running
-from router.wire import dump_decision
+from router.wire import dumps
 from tests.builders import START_MS, FakeClock, capability, card, request, snapshot_of
 from tests.service_builders import Desk, MemoryRecords, case_of, counted_ids, key_grants, service_of
 
@@ -95,7 +95,7 @@ async def test_a_decision_is_recorded_with_what_it_was_made_from() -> None:
         "encoder_id": "dummy-64",
         "grants": {"permissions": ["a", "b"], "namespaces": ["default"], "agent_ids": None},
     }
-    assert record.answer.encode() == dump_decision(decision)
+    assert record.answer.encode() == dumps(decision)
 
 
 async def test_the_answer_on_record_is_the_one_that_was_sent() -> None:
@@ -151,7 +151,7 @@ async def test_a_dry_run_is_answered_and_not_recorded() -> None:
     journal = Journal(records, max_rows=100, batch=100, wait_ms=1)
     dry = case_of(request(intent="echo", dry_run=True), snapshot_of([]))
     decision = answers.deny(dry, 1.0)
-    assert Recorder(journal).record(dry, decision) == dump_decision(decision)
+    assert Recorder(journal).record(dry, decision) == dumps(decision)
     assert journal.n_pending == 0
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from models.errors import MalformedBodyError
 from models.request import RouteRequest
 from router import answers
-from router.wire import MAX_DEPTH, dump_decision, dump_request, dumps, loads
-from tests.builders import request, snapshot_of
+from router.wire import MAX_DEPTH, dumps, loads
+from tests.builders import capability, card, request, snapshot_of
 from tests.json_texts import json_texts, objects
-from tests.service_builders import case_of, exact
+from tests.service_builders import case_of, exact, service_of
 
 
 def refusal(body: bytes) -> str:
@@ -144,7 +144,7 @@ def test_keys_keep_their_order() -> None:
 def test_a_request_is_recorded_as_it_came(constraints: str, payload: str) -> None:
     body = f'{{"intent":"x","constraints":{constraints},"payload":{payload}}}'
     asked = RouteRequest.model_validate(loads(body.encode()))
-    assert exact(dump_request(asked)) == exact(body)
+    assert exact(dumps(asked)) == exact(body)
 
 
 @pytest.mark.parametrize(
@@ -157,16 +157,30 @@ def test_a_request_is_recorded_as_it_came(constraints: str, payload: str) -> Non
     ],
 )
 def test_a_recorded_request_has_the_fields_that_were_given_and_no_others(body: str) -> None:
-    assert json.loads(dump_request(RouteRequest.model_validate(json.loads(body)))) == json.loads(body)
+    assert json.loads(dumps(RouteRequest.model_validate(json.loads(body)))) == json.loads(body)
 
 
 @given(constraints=objects(json_texts))
 def test_a_decision_tells_the_constraints_as_they_came(constraints: str) -> None:
     asked = RouteRequest(intent="x", constraints=loads(constraints.encode()))
     decision = answers.deny(case_of(asked, snapshot_of([])), 1.0)
-    assert exact(dump_decision(decision))["constraints"] == exact(constraints)
+    assert exact(dumps(decision))["constraints"] == exact(constraints)
 
 
 def test_a_decision_in_json_is_the_decision() -> None:
     decision = answers.deny(case_of(request("hello", constraints={"a": 1}), snapshot_of([])), 1.0)
-    assert json.loads(dump_decision(decision)) == decision.model_dump(mode="json", by_alias=True)
+    assert json.loads(dumps(decision)) == decision.model_dump(mode="json", by_alias=True)
+
+
+async def test_an_explained_decision_in_json_is_what_pydantic_would_say() -> None:
+    cards = [card("able", capability("echo", quality=0.9)), card("poor", capability("echo", quality=0.2))]
+    desk = service_of([*cards, card("dear", capability("echo", quality=0.9, cost_level=5))])
+    decision = await desk.route(request("refund 20 USD tomorrow", intent="echo", exclude=["dear"]), explain=True)
+    assert [each.why_not is not None for each in decision.candidates] == [False, True, False]
+    assert decision.entities
+    assert json.loads(dumps(decision)) == decision.model_dump(mode="json", by_alias=True)
+
+
+def test_what_has_no_form_in_json_is_an_error() -> None:
+    with pytest.raises(TypeError):
+        dumps({"a": object()})
