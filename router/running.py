@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypedDict
 from zoneinfo import ZoneInfo
+
+from threadpoolctl import threadpool_limits
 
 from intent.embed_pool import EmbedPool
 from intent.intake import Intake
@@ -26,6 +26,7 @@ from router.goals import Goals
 from router.journal import Journal
 from router.keys import KeyRing
 from router.policy_file import read_policy
+from router.random_ids import random_ids
 from router.readiness import Readiness
 from router.reading_parts import cascade_of, classifier_of, encoder_of, escalation_of
 from router.recorder import Recorder
@@ -83,6 +84,8 @@ async def running(
         StoreError: the store cannot be opened.
     """
     clock = clock or SystemClock()
+    # One product of a matrix and a vector is one thread's work: a second one would spin longer than it helps.
+    threadpool_limits(1, user_api="blas")
     readiness = Readiness()
     async with AsyncExitStack() as stack:
         encoder = await asyncio.to_thread(encoder_of, settings) if embedder is None else embedder
@@ -100,7 +103,7 @@ async def running(
         intake = Intake(pool, cascade, inline_rows=settings.inline_index_rows)
         decider = Decider(intake, await escalation_of(settings, stack, clock), clock, ZoneInfo(settings.time_zone))
         goals, recorder = Goals(store.records), Recorder(journal)
-        service = RouteService(registry, decider, goals, recorder, clock, ids or _random_ids())
+        service = RouteService(registry, decider, goals, recorder, clock, ids or random_ids(clock))
         supervisor.start("journal", journal.run)
         supervisor.start("keys", lambda: keys.run(store.keys))
         start = Start(registry, classifier, pool, readiness, on_ready)
@@ -167,8 +170,3 @@ def _watch(settings: Settings, registry: Registry, readiness: Readiness, supervi
     policy = settings.policy
     if policy is not None:
         supervisor.start("watch policy", lambda: watch_policy(policy, registry, readiness))
-
-
-def _random_ids() -> Ids:
-    seeds = random.SystemRandom()
-    return Ids(new=lambda: os.urandom(16).hex(), seed=lambda: seeds.getrandbits(63))

@@ -25,7 +25,7 @@ class Ids:
     """Where ids and seeds come from; passed in, so that tests own them.
 
     Attributes:
-        new: a fresh id, 32 characters.
+        new: a fresh id, 32 characters; its last 16 differ from those of any other too.
         seed: a fresh seed, 0 <= seed < 2^63.
     """
 
@@ -90,7 +90,7 @@ class RouteService:
             ),
             decision_id=self._ids.new(),
             trace_id=request.trace_id or self._ids.new(),
-            span_id=self._ids.new()[:16],
+            span_id=self._ids.new()[16:],
             started_ms=self._clock.monotonic_ms(),
             now_ms=now_ms,
             checked_ms=now_ms,
@@ -115,7 +115,7 @@ class RouteService:
             case,
             request=request,
             decision_id=self._ids.new(),
-            span_id=self._ids.new()[:16],
+            span_id=self._ids.new()[16:],
             seed=self._ids.seed(),
             reading=reading,
             eligible=Eligible(),
