@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import TypedDict
@@ -22,7 +22,7 @@ from models.errors import MethodNotAllowedError, NotFoundError, RouterError
 from models.ports import Clock, Embedder
 from models.settings import Settings
 from router import openapi
-from router.edge import InFlightLimit, handled, keys_enforced
+from router.edge import Endpoint, FixedPaths, InFlightLimit, gone, handled, keys_enforced
 from router.endpoints import agents, operation, policy, records, routing
 from router.endpoints.call import Call, Context
 from router.metrics import Metrics
@@ -98,10 +98,14 @@ def create_app(
                 log.warning("keys are off until the first one is made (agency-router keys create): loopback only")
             yield State(parts=parts, metrics=metrics)
 
+    endpoints = {(call.method, call.path): handled(call) for call in CALLS if "{" not in call.path}
     return Starlette(
         routes=_routes(CALLS),
-        middleware=[Middleware(InFlightLimit, max_in_flight=settings.max_in_flight, metrics=metrics)],
-        exception_handlers={HTTPException: _refused, ClientDisconnect: _gone, Exception: _unexpected},
+        middleware=[
+            Middleware(InFlightLimit, max_in_flight=settings.max_in_flight, metrics=metrics),
+            Middleware(FixedPaths, endpoints=endpoints),
+        ],
+        exception_handlers={HTTPException: _refused, ClientDisconnect: gone, Exception: _unexpected},
         lifespan=lifespan,
     )
 
@@ -117,15 +121,13 @@ def calm_collector() -> None:
 
 
 def _routes(calls: Sequence[Call]) -> list[Route]:
-    by_path: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = defaultdict(dict)
+    by_path: dict[str, dict[str, Endpoint]] = defaultdict(dict)
     for call in calls:
         by_path[call.route or call.path][call.method] = handled(call)
     return [Route(path, _dispatch(handlers), methods=list(handlers)) for path, handlers in by_path.items()]
 
 
-def _dispatch(
-    handlers: dict[str, Callable[[Request], Awaitable[Response]]],
-) -> Callable[[Request], Awaitable[Response]]:
+def _dispatch(handlers: dict[str, Endpoint]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         method = "GET" if request.method == "HEAD" else request.method
         return await handlers[method](request)
@@ -141,11 +143,6 @@ async def _refused(request: Request, error: Exception) -> Response:
     else:
         refusal = NotFoundError(f"there is nothing at {request.url.path}")
     return response_of(refusal, dict(error.headers or {}))
-
-
-async def _gone(_request: Request, _error: Exception) -> Response:
-    """The caller left before its body was here: nobody hears this, it is for the metrics."""
-    return Response(status_code=499)
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

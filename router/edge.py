@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -15,6 +15,8 @@ from router.metrics import Metrics
 from router.permit import OPEN, Grants
 from router.problems import response_of
 from router.running import LOOPBACK, Parts
+
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 _RETRY_MS = 1000
 _UNCOUNTED = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -66,7 +68,38 @@ class _Counted:
         await self._send(message)
 
 
-def handled(call: Call) -> Callable[[Request], Awaitable[Response]]:
+class FixedPaths:
+    """Calls whose path is always the same go straight to their endpoint; the router would try one route after another.
+
+    Args:
+        app: takes all other requests, those that are to be refused among them.
+        endpoints: by method and path.
+    """
+
+    def __init__(self, app: ASGIApp, *, endpoints: Mapping[tuple[str, str], Endpoint]) -> None:
+        self._app = app
+        self._endpoints = endpoints
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request, or pass it on."""
+        endpoint = self._endpoints.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        if endpoint is None:
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope, receive, send)
+        try:
+            response = await endpoint(request)
+        except ClientDisconnect as error:
+            response = await gone(request, error)
+        await response(scope, receive, send)
+
+
+async def gone(_request: Request, _error: Exception) -> Response:
+    """The caller left before its body was here: nobody hears this, it is for the metrics."""
+    return Response(status_code=499)
+
+
+def handled(call: Call) -> Endpoint:
     """The call's handler behind authentication, its errors as problem documents."""
 
     async def endpoint(request: Request) -> Response:

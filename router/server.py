@@ -14,6 +14,7 @@ from intent.embedder import cpu_features, int8_accelerated
 from models.errors import ConfigError
 from models.settings import Settings
 from router.app import calm_collector, create_app
+from router.one_write import HttpProtocol
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +33,9 @@ def run(settings: Settings) -> None:
         config = uvicorn.Config(
             _noting(create_app(settings, on_ready=calm_collector), failures),
             loop="uvloop",
-            http="httptools",
+            http=HttpProtocol,
             ws="none",
+            proxy_headers=False,  # nothing here asks for the client's address
             lifespan="on",
             access_log=False,
             log_config=None,

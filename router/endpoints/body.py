@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -66,6 +67,8 @@ def parsed(model: type[T], value: Any, *, exact: Collection[str] = ()) -> T:
 
 def query(request: Request, name: str, kind: Any, default: Any = None) -> Any:
     """A query parameter, checked against a type; InvalidRequestError where it does not fit or stands twice."""
+    if not request.scope["query_string"]:
+        return default
     values = request.query_params.getlist(name)
     if not values:
         return default
@@ -77,9 +80,15 @@ def query(request: Request, name: str, kind: Any, default: Any = None) -> Any:
 def checked(name: str, text: str, kind: Any) -> Any:
     """A parameter's text as a value of `kind`. Raises InvalidRequestError."""
     try:
-        return TypeAdapter(kind).validate_python(text)
+        return _adapter(kind).validate_python(text)
     except ValidationError as error:
         raise _wrong(name, error.errors()[0]["msg"]) from None
+
+
+@lru_cache(maxsize=64)
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Kept: making one takes longer than a decision."""
+    return TypeAdapter(kind)
 
 
 def _declared(request: Request) -> float:

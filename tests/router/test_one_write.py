@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from router.one_write import OneWrite
+
+
+class Recording(asyncio.Transport):
+    """A transport that notes what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 1)})
+        self.told: list[Any] = []
+
+    def writelines(self, list_of_data: Iterable[Any]) -> None:
+        self.told.append(list(list_of_data))
+
+    def close(self) -> None:
+        self.told.append("close")
+
+
+async def test_what_is_written_in_one_turn_goes_out_together_and_in_order() -> None:
+    transport = Recording()
+    joined = OneWrite(transport, asyncio.get_running_loop())
+    joined.write(b"head")
+    joined.write(b"body")
+    assert transport.told == []
+    await asyncio.sleep(0)
+    joined.write(b"next")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert transport.told == [[b"head", b"body"], [b"next"]]
+
+
+async def test_closing_sends_first_what_was_written() -> None:
+    transport = Recording()
+    joined = OneWrite(transport, asyncio.get_running_loop())
+    joined.write(b"last words")
+    joined.close()
+    joined.close()
+    await asyncio.sleep(0)
+    assert transport.told == [[b"last words"], "close", "close"]
+
+
+async def test_all_else_is_the_transport_s_own() -> None:
+    assert OneWrite(Recording(), asyncio.get_running_loop()).get_extra_info("peername") == ("127.0.0.1", 1)
