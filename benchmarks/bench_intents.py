@@ -1,6 +1,6 @@
 """How well sentences are read after training on the public sets: the rows of the project's table, in its order.
 
-`python -m benchmarks.bench_intents --data DIR [--cache FOLDER] [--semantic-router PYTHON] [--multilingual FOLDER]
+`python -m benchmarks.bench_intents --data DIR [--cache FOLDER] [--semantic-router PYTHON] [--multilingual ENCODER]
 [--fine-tune SETS] [--quick] [--markdown FILE] [--json]`
 
 Full train part, shared test part. Confidences and thresholds come from training and validation rows, by
@@ -20,10 +20,12 @@ from benchmarks.measured import N_SEEDS, Bench, Subject, Task
 from benchmarks.report import Quantiles, Report
 from benchmarks.targets import NAMES, WITHOUT_FINE_TUNING
 from benchmarks.tuned_rows import TUNED_SETS, sets_of, with_fine_tuning
-from intent.embedder import OnnxEmbedder, bundled
+from intent.embedder import bundled
 from intent.train import train
 from intent.vector_cache import VectorCache
 from models.ports import Embedder
+from models.settings import Settings
+from router.reading_parts import encoder_of
 
 
 def without_fine_tuning(bench: Bench, python: Path | None) -> None:
@@ -98,7 +100,9 @@ def options_of() -> argparse.Namespace:
     parser.add_argument(
         "--semantic-router", type=Path, metavar="PYTHON", help="python of an environment with semantic-router 1.1.1"
     )
-    parser.add_argument("--multilingual", type=Path, metavar="FOLDER", help="of a multilingual encoder")
+    parser.add_argument(
+        "--multilingual", metavar="ENCODER", help="a multilingual one, as the setting `encoder` names it"
+    )
     parser.add_argument(
         "--fine-tune",
         type=sets_of,
@@ -121,7 +125,7 @@ if __name__ == "__main__":
         remembering = VectorCache(bundled(), chosen.cache / "vectors.npz")
         n_seeds = 1 if chosen.quick else N_SEEDS
         known = Bench(made, chosen.data / "intents", chosen.data / "cards", remembering, n_seeds, chosen.quick)
-        run(known, None if chosen.multilingual is None else OnnxEmbedder(chosen.multilingual), chosen)
+        run(known, None if chosen.multilingual is None else encoder_of(Settings(encoder=chosen.multilingual)), chosen)
     made.close()
     if chosen.markdown is not None:
         chosen.markdown.write_text(made.markdown(), encoding="utf-8")

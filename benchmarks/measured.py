@@ -157,7 +157,8 @@ class Subject(NamedTuple):
 def readings_of(heads: Heads, vectors: VectorCache, rows: Sequence[Row], outside: Sequence[str] = ()) -> Readings:
     """By remembered vectors."""
     texts = [*((row.text, row.intent) for row in rows), *((text, None) for text in outside)]
-    found = read_all(heads, remembered(vectors, [text for text, _ in texts]), texts)
+    embed = remembered(vectors, [text for text, _ in texts])
+    found = read_all(heads, embed, texts, languages=vectors.embedder.languages)
     return Readings(rows, found[: len(rows)], found[len(rows) :])
 
 
