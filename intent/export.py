@@ -21,9 +21,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from intent.bert_graph import is_bert, write_bert
 from intent.embedder import MANIFEST_FILE, MODEL_FILE, TOKENIZER_FILE, FileRecord, Manifest, OnnxEmbedder
 from intent.embedder import derive_encoder_id as derive_id
 from intent.smooth import smooth
+from intent.traced_graph import write_traced
 from models.errors import EncoderError
 
 Vectors: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.float32]]
@@ -36,12 +38,11 @@ PINNED_SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
+PINNED_LANGUAGES = ("en",)
 
 MIN_MEAN_COSINE = 0.99
 MIN_COSINE = 0.98
 
-# quantize_dynamic's own list takes in more operators and moves the vectors ten times as far.
-_QUANTIZED_OPS = ["MatMul", "Gemm", "Gather"]
 _VERSIONED = ("torch", "transformers", "sentence-transformers", "onnx", "onnxruntime", "tokenizers")
 
 _OPENINGS = ("", "please", "URGENT:", "Yesterday at 14:35 my colleague asked you to", "I wonder if anybody here could")
@@ -62,12 +63,14 @@ class Source:
         name: Its name where it was published, else the folder's.
         revision: Its revision there; None where unknown.
         sha256: Digest that each of these files must have; empty where the files are taken as they are.
+        languages: Languages that it was made for, as the manifest names them; None where that is not known.
     """
 
     folder: Path
     name: str
     revision: str | None = None
     sha256: Mapping[str, str] = field(default_factory=dict)
+    languages: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +112,10 @@ def export_encoder(source: Source, out: Path, texts: Sequence[str] | None = None
     )
     encoded = reference_model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
     reference: Vectors = np.asarray(encoded, dtype=np.float32)
-    smooth(reference_model, calibration_texts())
+    inverses = smooth(reference_model, calibration_texts())
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        _write_graph(reference_model, folder / MODEL_FILE)
+        _write_graph(reference_model, inverses, folder / MODEL_FILE)
         shutil.copyfile(source.folder / TOKENIZER_FILE, folder / TOKENIZER_FILE)
         manifest = _write_manifest(reference_model, source, folder, dim=reference.shape[1])
         cosines = check_fidelity(OnnxEmbedder(folder), texts, reference)
@@ -139,7 +142,8 @@ def find_source(wanted: str | None = None) -> Source:
         EncoderError: It is none of these, or cannot be fetched.
     """
     if wanted in (None, PACKAGE):
-        return Source(Path(require_extra(PACKAGE).MODEL_DIR), PINNED_NAME, PINNED_REVISION, PINNED_SHA256)
+        folder = Path(require_extra(PACKAGE).MODEL_DIR)
+        return Source(folder, PINNED_NAME, PINNED_REVISION, PINNED_SHA256, PINNED_LANGUAGES)
     folder = Path(str(wanted))
     if folder.is_dir():
         return Source(folder, folder.resolve().name)
@@ -214,42 +218,12 @@ def _pooling(reference_model: Any) -> Literal["mean", "cls"]:
     return "cls" if mode == "cls" else "mean"
 
 
-def _write_graph(reference_model: Any, path: Path) -> None:
-    torch, quantization = require_extra("torch"), require_extra("onnxruntime.quantization")
+def _write_graph(reference_model: Any, inverses: Mapping[Any, Any], path: Path) -> None:
     pooling, transformer = _pooling(reference_model), reference_model[0].auto_model.eval()
-    inputs = [name for name in reference_model.tokenizer.model_input_names if name != "attention_mask"]
-    inputs = ["input_ids", "attention_mask", *(name for name in inputs if name == "token_type_ids")]
-
-    class Encoder(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.transformer = transformer
-
-        def forward(self, *columns: Any) -> Any:
-            hidden = self.transformer(**dict(zip(inputs, columns, strict=True))).last_hidden_state
-            if pooling == "cls":
-                pooled = hidden[:, 0]
-            else:
-                mask = columns[1].unsqueeze(-1).to(hidden.dtype)
-                pooled = (hidden * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
-            return torch.nn.functional.normalize(pooled, dim=1)
-
-    sample = reference_model.tokenizer(["a sample", "another, longer sample"], padding=True, return_tensors="pt")
-    full = path.with_name("fp32.onnx")
-    with torch.no_grad():
-        torch.onnx.export(
-            Encoder().eval(),
-            tuple(sample[name] for name in inputs),
-            str(full),
-            input_names=inputs,
-            output_names=["vector"],
-            dynamic_axes={name: {0: "batch", 1: "token"} for name in inputs} | {"vector": {0: "batch"}},
-            opset_version=17,
-            dynamo=False,
-        )
-    quantization.quantize_dynamic(
-        full, path, op_types_to_quantize=_QUANTIZED_OPS, per_channel=True, weight_type=quantization.QuantType.QInt8
-    )
+    if is_bert(transformer):
+        write_bert(transformer, inverses, pooling, int(reference_model.max_seq_length), path)
+    else:
+        write_traced(reference_model, pooling, path)
 
 
 def _write_manifest(reference_model: Any, source: Source, folder: Path, dim: int) -> Manifest:
@@ -262,6 +236,7 @@ def _write_manifest(reference_model: Any, source: Source, folder: Path, dim: int
         max_tokens=max_tokens,
         pooling=pooling,
         unknown_token=reference_model.tokenizer.unk_token,
+        languages=source.languages,
         files=files,
         encoder_id=derive_id(files, max_tokens, pooling),
     )

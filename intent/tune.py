@@ -99,7 +99,7 @@ def tune(
     if len(labels) < 2:
         raise ValueError(f"tuning needs at least 2 intents, the examples have {len(labels)}")
     _Tuning(source, examples, labels, recipe, seed).run(progress).save(out)
-    return Source(out, f"{source.name}, tuned")
+    return Source(out, f"{source.name}, tuned", languages=source.languages)
 
 
 class _Tuning:

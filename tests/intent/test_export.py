@@ -1,12 +1,15 @@
+import json
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import onnxruntime as ort
 import pytest
 
-from intent.embedder import MANIFEST_FILE, MODEL_FILE, TOKENIZER_FILE, bundled
+from intent.embedder import MANIFEST_FILE, MODEL_FILE, TOKENIZER_FILE, OnnxEmbedder, bundled
 from intent.export import (
     PACKAGE,
+    PINNED_LANGUAGES,
     PINNED_NAME,
     PINNED_REVISION,
     PINNED_SHA256,
@@ -20,6 +23,7 @@ from intent.export import (
     require_extra,
 )
 from models.errors import EncoderError
+from tests.intent.tiny_model import tiny_model
 
 WEIGHTS = Path(__file__).parents[2] / "intent" / "weights"
 TEXTS = (Path(__file__).parents[1] / "data" / "encoder_texts.txt").read_text(encoding="utf-8").splitlines()
@@ -29,6 +33,7 @@ def test_the_bundled_encoder_is_made_from_the_pinned_source() -> None:
     manifest = bundled().manifest
     assert (manifest.name, manifest.source_revision) == (PINNED_NAME, PINNED_REVISION)
     assert (manifest.dim, manifest.max_tokens, manifest.pooling) == (384, 256, "mean")
+    assert manifest.languages == PINNED_LANGUAGES == ("en",)
     assert manifest.files[TOKENIZER_FILE].sha256 == PINNED_SHA256["tokenizer.json"]
     for name, record in manifest.files.items():
         assert record.n_bytes == (WEIGHTS / name).stat().st_size
@@ -116,3 +121,20 @@ def test_the_encoder_folder_holds_what_the_manifest_names() -> None:
         TOKENIZER_FILE,
         MANIFEST_FILE,
     }
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("activation", "is_traced"), [("gelu", False), ("gelu_new", True)])
+def test_a_model_that_is_no_bert_is_traced_and_as_near(tmp_path: Path, activation: str, is_traced: bool) -> None:
+    pytest.importorskip("torch", reason="exporting needs the extra `train`").set_num_threads(1)
+    folder = tiny_model(tmp_path / "tiny", probe_texts())
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"hidden_act": activation}), encoding="utf-8")
+    exported = export_encoder(find_source(str(folder)), tmp_path / "out")
+    session = ort.InferenceSession(tmp_path / "out" / MODEL_FILE, providers=["CPUExecutionProvider"])
+    names = {node.name for node in session.get_inputs()}
+    assert names >= {"input_ids", "attention_mask"} if is_traced else names == {"input_ids"}
+    assert exported.cosines.min() >= 0.98
+    embedder = OnnxEmbedder(tmp_path / "out")
+    vectors = np.stack([np.frombuffer(embedder.embed(text).vector, dtype="<f4") for text in probe_texts()])
+    assert (np.einsum("nd,nd->n", vectors, exported.reference) >= 0.98).all()
