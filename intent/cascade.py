@@ -13,7 +13,7 @@ from intent.confidence import RiskTable
 from intent.heads import Heads, Ranked
 from intent.lexical import LexicalScores
 from intent.normalize import match_form
-from intent.prior import PRIOR
+from intent.prior import PRIOR, stage_by_both
 from models.policy import Confidence
 from models.ports import Embedded, IntentSource
 from models.reading import Alternative, Neighbour
@@ -95,6 +95,7 @@ class Cascade:
         source: IntentSource,
         thresholds: Confidence,
         words: Verdict | None = None,
+        languages: frozenset[str] | None = None,
     ) -> Verdict:
         """By words and vector; intents that the heads do not know yet are judged by their nearest texts.
 
@@ -105,6 +106,7 @@ class Cascade:
             source: what may be read.
             thresholds: of the namespace.
             words: the verdict on the words of the same text; None judges them here.
+            languages: what the encoder was made for; None where that is not known.
         """
         heads = self._heads
         allowed = None if heads is None else self._allowed(heads, source)
@@ -114,8 +116,9 @@ class Cascade:
         # the heads may have been swapped while the encoder ran
         known_scores = words.scores if words is not None and words.by is heads else None
         scores = known_scores or heads.lexical.score(match_form(text))
-        ranked = heads.by_both(scores, embedded.vector, allowed, N_FOUND)
-        known = Verdict(_named(heads, ranked), _accept(thresholds, heads.full_stage.risk))
+        stage = stage_by_both(heads, text, languages)
+        ranked = heads.by_both(scores, embedded.vector, allowed, N_FOUND, stage)
+        known = Verdict(_named(heads, ranked), _accept(thresholds, stage.risk))
         if not near.found or near.found[0].intent in heads.labels or near.confidence <= known.confidence:
             return known
         return near

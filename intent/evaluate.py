@@ -15,7 +15,7 @@ from intent.fit_stages import OUT_OF_SCOPE_SHARE
 from intent.heads import Heads, Ranked
 from intent.language import may_be_in
 from intent.normalize import match_form, normalize
-from intent.prior import PRIOR
+from intent.prior import PRIOR, stage_by_both
 from intent.vector_cache import Progress, silent
 from models.ports import Embedded
 
@@ -63,7 +63,7 @@ def read_all(
     for number, (raw, expected) in enumerate(texts, 1):
         started = time.perf_counter()
         text = normalize(raw)
-        ranked, is_early = _read(heads, embed if may_be_in(text, languages) else None, text, allowed)
+        ranked, is_early = _read(heads, embed, text, allowed, languages)
         ms = 1000 * (time.perf_counter() - started)
         found.append(Read(expected, heads.labels[ranked.places[0]], ranked.confidences[0], is_early, ms))
         if number % _EVERY == 0 or number == len(texts):
@@ -117,15 +117,18 @@ def unknown_labels(heads: Heads, texts: Sequence[tuple[str, str | None]]) -> Map
     return counts
 
 
-def _read(heads: Heads, embed: Embed | None, text: str, allowed: NDArray[np.bool_]) -> tuple[Ranked, bool]:
-    """The reading, and whether it came without the encoder; None for an encoder that was not made for the text."""
+def _read(
+    heads: Heads, embed: Embed, text: str, allowed: NDArray[np.bool_], languages: frozenset[str] | None
+) -> tuple[Ranked, bool]:
+    """The reading, and whether it came early."""
     scores = heads.lexical.score(match_form(text))
     ranked = heads.by_lexical(scores, allowed, 1)
     if heads.semantic is None or ranked.confidences[0] >= heads.early:
         return ranked, True
-    embedded = None if embed is None else embed(text)
+    embedded = embed(text) if may_be_in(text, languages) else None
     if embedded is not None and embedded.is_trusted:
-        return heads.by_both(scores, embedded.vector, allowed, 1), False
+        stage = stage_by_both(heads, text, languages)
+        return heads.by_both(scores, embedded.vector, allowed, 1, stage), False
     return heads.by_lexical(scores, allowed, 1, PRIOR.foreign_stage), False
 
 

@@ -15,6 +15,7 @@ from sklearn.svm import LinearSVC
 
 from intent.grams import grams, is_ideographic
 from intent.heads import Heads
+from intent.language import languages_of
 from intent.lexical import Lexical, inverse_document_frequencies, weighted
 from intent.normalize import match_form
 from intent.prior import PRIOR
@@ -76,6 +77,7 @@ def fit_classifiers(examples: Sequence[Example], vectors: Mapping[str, bytes], s
         full_stage=PRIOR.full_stage,
         lexical_weight=LEXICAL_WEIGHT_FEW if is_few else LEXICAL_WEIGHT,
         early=PRIOR.early,
+        languages=languages_of(example.text for example in examples),
     )
 
 

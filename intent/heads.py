@@ -71,6 +71,7 @@ class Heads:
         full_stage: judges readings by both.
         lexical_weight: of the lexical scores beside the log-probabilities of the semantic head.
         early: from this confidence on the lexical reading stands without the encoder.
+        languages: what a part of the examples is in; empty where that is not known.
     """
 
     labels: tuple[str, ...]
@@ -80,6 +81,7 @@ class Heads:
     full_stage: Stage
     lexical_weight: float
     early: float
+    languages: frozenset[str] = frozenset()
 
     @property
     def known(self) -> frozenset[str]:
@@ -99,11 +101,14 @@ class Heads:
         fused = np.where(allowed, scores.scores * SCORE_SCALE, -np.inf)
         return _ranked(fused, n, lambda lead: judge.confidence(lexical_features(scores, allowed, lead)))
 
-    def by_both(self, scores: LexicalScores, vector: bytes, allowed: Bools, n: int) -> Ranked:
-        """The best `n` of the allowed labels by both classifiers."""
+    def by_both(
+        self, scores: LexicalScores, vector: bytes, allowed: Bools, n: int, stage: Stage | None = None
+    ) -> Ranked:
+        """The best `n` of the allowed labels by both classifiers, judged by `stage`; None takes the full one."""
         assert self.semantic is not None
+        judge = stage or self.full_stage
         features = FullFeatures.of(self, scores, vector, allowed)
-        return _ranked(features.fused, n, lambda lead: self.full_stage.confidence(features.values(lead)))
+        return _ranked(features.fused, n, lambda lead: judge.confidence(features.values(lead)))
 
 
 def lexical_features(scores: LexicalScores, allowed: Bools, lead: float) -> list[float]:

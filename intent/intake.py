@@ -169,7 +169,8 @@ class Intake:
         words: Verdict | None = None,
     ) -> Reading:
         neighbours = await self._neighbours(source, embedded) if self.cascade.wants_neighbours(source) else ()
-        verdict = self.cascade.by_vector(embedded_text, embedded, neighbours, source, thresholds, words)
+        languages = self._pool.embedder.languages
+        verdict = self.cascade.by_vector(embedded_text, embedded, neighbours, source, thresholds, words, languages)
         if not verdict.found:
             return _nothing(text, preference)
         return _of_verdict(text, verdict, thresholds, "semantic", preference, vector=embedded.vector)

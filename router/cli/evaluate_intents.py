@@ -17,7 +17,7 @@ def evaluate_intents(
     train: Sequence[Path],
     val: Sequence[Path],
     model: Path | None,
-    encoder: Path | None,
+    encoder: str | None,
     cache: Path | None,
     seed: int,
 ) -> dict[str, Any]:

