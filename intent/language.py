@@ -21,7 +21,7 @@ LEAST_SPOKEN = 0.05
 """What fewer of some texts are in does not count as a language of theirs: it may be a mistake, or a few names."""
 
 LEAST_READ = 0.25
-"""With a smaller share of examples that an encoder may have been made for, its vectors are not worth fitting on."""
+"""With a smaller share of examples that an encoder was made for, its vectors are not worth fitting on."""
 
 _BY_SCRIPT = frozenset({"zh", "ja", "ko"})
 _MAX_CHARS = 1000
@@ -84,11 +84,16 @@ def languages_of(texts: Iterable[str]) -> frozenset[str]:
 
 
 def are_mostly_others(texts: Iterable[str], languages: Collection[str] | None) -> bool:
-    """Whether less than `LEAST_READ` of the texts may be in one of these languages."""
+    """Whether less than `LEAST_READ` of the texts, of those whose language can be told, are in one of these."""
     if languages is None:
         return False
-    verdicts = [may_be_in(text, languages) for text in texts]
-    return sum(verdicts) < LEAST_READ * len(verdicts)
+    n_in = n_others = 0
+    for text in texts:
+        if not may_be_in(text, languages):
+            n_others += 1
+        elif language_of(text) != UNDETERMINED:
+            n_in += 1
+    return n_in < LEAST_READ * (n_in + n_others)
 
 
 def _encodable(text: str) -> str:

@@ -78,6 +78,14 @@ def test_texts_of_another_script_are_read_by_words() -> None:
     assert (read.intent, read.is_early) == ("check_parcel", False)
 
 
+def test_texts_in_languages_that_the_encoder_was_not_made_for_are_read_by_words() -> None:
+    heads, german = with_early(1.01), ("Wo bleibt mein Paket denn nur?", None)
+    for languages, n_asked in ((None, 2), (frozenset({"en"}), 1), (frozenset({"en", "de"}), 2)):
+        embed = Watched()
+        read_all(heads, embed, [german, ("where is my parcel now", None)], languages=languages)
+        assert embed.n == n_asked
+
+
 def test_intents_that_the_heads_do_not_know_are_counted() -> None:
     texts = [("a", "sing"), ("b", "sing"), ("c", None), ("d", ROWS[0].intent)]
     assert unknown_labels(HEADS, texts) == {"sing": 2}

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import intent.language as module
-from intent.language import UNDETERMINED, are_mostly_others, language_of, may_be_in
+from intent.language import UNDETERMINED, are_mostly_others, language_of, languages_of, may_be_in
 from intent.normalize import normalize
 from models.request import MAX_UTTERANCE_CHARS
 
@@ -104,6 +104,17 @@ def test_examples_are_mostly_others_below_a_quarter() -> None:
     assert are_mostly_others([*german, *german, *english], ENGLISH)
     assert not are_mostly_others(german, None)
     assert not are_mostly_others([], ENGLISH)
+    # names of intents often tell nothing
+    assert are_mostly_others([*german, "paket", "storno", "erstattung"], ENGLISH)
+    assert not are_mostly_others(["ok", "paket"], ENGLISH)
+
+
+def test_the_languages_of_texts_are_those_of_a_part_of_them() -> None:
+    english = ["where is my parcel", "please cancel my order", "ok", "4711"]
+    assert languages_of(english) == {"en"}
+    assert languages_of([*english, "wo ist mein Paket", "我的包裹在哪里"]) == {"en", "de", "zh"}
+    assert languages_of([*english * 10, "wo ist mein Paket"]) == {"en"}
+    assert languages_of(["ok", "4711"]) == languages_of([]) == frozenset()
 
 
 @given(st.text(max_size=300))

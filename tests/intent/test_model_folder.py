@@ -30,7 +30,6 @@ from tests.intent.labelled import sentences, vectors_of
 ROWS = [*sentences()[:500], Example("查一下我的快递", "check_parcel")]
 VECTORS = vectors_of(row.text for row in ROWS)
 HEADS = fit(ROWS, VECTORS)
-assert HEADS.languages == {"en"}
 ORIGIN = Origin(encoder_id="abc", seed=3, n_examples=501, data={"a.jsonl": "0" * 64}, metrics={"accuracy": 0.9})
 
 
@@ -68,7 +67,7 @@ def test_loaded_heads_read_the_same(heads: Heads, tmp_path: Path) -> None:
     loaded = load_heads(tmp_path, encoder_id="abc")
     assert read_all(loaded) == read_all(heads)
     assert (loaded.labels, loaded.early, loaded.lexical_weight) == (heads.labels, heads.early, heads.lexical_weight)
-    assert loaded.languages == heads.languages
+    assert loaded.languages == heads.languages == (frozenset({"en"}) if len(heads.labels) > 2 else frozenset())
     for risk in (0.01, 0.05):
         assert loaded.full_stage.risk.threshold(risk) == heads.full_stage.risk.threshold(risk)
 

@@ -67,6 +67,24 @@ def test_languages_the_encoder_does_not_know_are_carried_by_words() -> None:
     assert found.heads.labels[int(found.heads.lexical.score("快递到哪里了").scores.argmax())] == "快递查询"
 
 
+class English(DummyEmbedder):
+    """Was made for one language."""
+
+    languages = frozenset({"en"})  # type: ignore[assignment]
+
+
+def test_examples_in_languages_that_the_encoder_was_not_made_for_get_no_vectors() -> None:
+    rows = [
+        Example("wo ist denn mein Paket", "paket"),
+        Example("wann kommt die Lieferung an", "paket"),
+        Example("ich möchte meine Bestellung stornieren", "storno"),
+        Example("bitte den Auftrag zurückziehen", "storno"),
+    ]
+    assert not train(rows, VectorCache(English())).metrics["has_semantic_head"]
+    assert train(rows, CACHE).metrics["has_semantic_head"]
+    assert train([*rows, *ROWS[:50]], VectorCache(English())).metrics["has_semantic_head"]
+
+
 def test_one_intent_is_refused() -> None:
     with pytest.raises(ModelError, match=r"have 1 intent\(s\), classifiers need at least 2"):
         train([Example("a b", "x"), Example("c d", "x")], CACHE)

@@ -227,3 +227,21 @@ def test_examples_are_the_distinct_texts_of_routable_capabilities_and_the_names_
 
 def test_examples_do_not_depend_on_the_order_of_the_cards() -> None:
     assert examples_of(snapshot_of([GIFTS, BOTH])) == examples_of(snapshot_of([BOTH, GIFTS]))
+
+
+async def test_cards_in_languages_that_the_encoder_was_not_made_for_get_heads_without_vectors() -> None:
+    german = card(
+        "laden",
+        capability("paket", ["wo ist denn mein Paket", "wann kommt die Lieferung an"]),
+        capability("storno", ["ich möchte meine Bestellung stornieren", "bitte den Auftrag zurückziehen"]),
+    )
+    embedder = CountingEmbedder()
+    embedder.languages = frozenset({"en"})
+    with pool_of(embedder) as own:
+        bench = await bench_of(own, german)
+        await bench.classifier.catch_up()
+        assert bench.cascade.is_lexical
+        assert bench.named("wo bleibt mein Paket") == "paket"
+        await bench.registry.replace_files([german, BOTH])
+        await bench.classifier.catch_up()
+        assert not bench.cascade.is_lexical
