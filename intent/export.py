@@ -64,6 +64,7 @@ class Source:
         revision: Its revision there; None where unknown.
         sha256: Digest that each of these files must have; empty where the files are taken as they are.
         languages: Languages that it was made for, as the manifest names them; None where that is not known.
+        prompt: What to put before every text; None takes the model's own default, if it has one.
     """
 
     folder: Path
@@ -71,6 +72,7 @@ class Source:
     revision: str | None = None
     sha256: Mapping[str, str] = field(default_factory=dict)
     languages: tuple[str, ...] | None = None
+    prompt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ def export_encoder(source: Source, out: Path, texts: Sequence[str] | None = None
     reference_model = require_extra("sentence_transformers").SentenceTransformer(
         str(source.folder), device="cpu", model_kwargs={"attn_implementation": "eager"}
     )
+    prompt = use_prompt(reference_model, source.prompt)
     encoded = reference_model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
     reference: Vectors = np.asarray(encoded, dtype=np.float32)
     inverses = smooth(reference_model, calibration_texts())
@@ -117,10 +120,28 @@ def export_encoder(source: Source, out: Path, texts: Sequence[str] | None = None
         folder = Path(scratch)
         _write_graph(reference_model, inverses, folder / MODEL_FILE)
         shutil.copyfile(source.folder / TOKENIZER_FILE, folder / TOKENIZER_FILE)
-        manifest = _write_manifest(reference_model, source, folder, dim=reference.shape[1])
+        manifest = _write_manifest(reference_model, source, folder, dim=reference.shape[1], prompt=prompt)
         cosines = check_fidelity(OnnxEmbedder(folder), texts, reference)
         _move(folder, out)
     return Exported(manifest, cosines, reference)
+
+
+def use_prompt(reference_model: Any, wanted: str | None) -> str:
+    """Make a sentence-transformers model put a prompt before every text; None leaves its own default.
+
+    Returns:
+        What it puts there now; empty where it has no default and none is wanted.
+
+    Raises:
+        EncoderError: The model leaves the prompt's tokens out of the mean.
+    """
+    if wanted is not None:
+        reference_model.prompts = {**reference_model.prompts, "wanted": wanted}
+        reference_model.default_prompt_name = "wanted"
+    prompt = str(reference_model.prompts.get(reference_model.default_prompt_name, ""))
+    if prompt and not getattr(reference_model[1], "include_prompt", True):
+        raise EncoderError(f"cannot export a model that leaves its prompt {prompt!r} out of the pooling")
+    return prompt
 
 
 def require_extra(module: str) -> Any:
@@ -226,7 +247,7 @@ def _write_graph(reference_model: Any, inverses: Mapping[Any, Any], path: Path) 
         write_traced(reference_model, pooling, path)
 
 
-def _write_manifest(reference_model: Any, source: Source, folder: Path, dim: int) -> Manifest:
+def _write_manifest(reference_model: Any, source: Source, folder: Path, *, dim: int, prompt: str) -> Manifest:
     files = {each: FileRecord.of((folder / each).read_bytes()) for each in (MODEL_FILE, TOKENIZER_FILE)}
     max_tokens, pooling = int(reference_model.max_seq_length), _pooling(reference_model)
     manifest = Manifest(
@@ -236,9 +257,10 @@ def _write_manifest(reference_model: Any, source: Source, folder: Path, dim: int
         max_tokens=max_tokens,
         pooling=pooling,
         unknown_token=reference_model.tokenizer.unk_token,
+        prompt=prompt,
         languages=source.languages,
         files=files,
-        encoder_id=derive_id(files, max_tokens, pooling),
+        encoder_id=derive_id(files, max_tokens, pooling, prompt),
     )
     (folder / MANIFEST_FILE).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return manifest

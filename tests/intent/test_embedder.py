@@ -179,3 +179,30 @@ def test_int8_acceleration_is_unknown_without_features() -> None:
     assert int8_accelerated(frozenset({"avx2", "avx512_vnni"})) is True
     assert int8_accelerated(frozenset({"avx2"})) is False
     assert int8_accelerated(None) is None
+
+
+def test_the_prompt_of_the_manifest_is_read_first_and_counts_for_nothing_else(
+    embedder: OnnxEmbedder, folder: Path
+) -> None:
+    manifest, prompt = embedder.manifest, "query: "
+    own_id = derive_encoder_id(manifest.files, manifest.max_tokens, manifest.pooling, prompt)
+    assert own_id != derive_encoder_id(manifest.files, manifest.max_tokens, manifest.pooling) == embedder.encoder_id
+    prompted = manifest.model_copy(update={"prompt": prompt, "encoder_id": own_id})
+    (folder / MANIFEST_FILE).write_text(prompted.model_dump_json(), encoding="utf-8")
+    other = OnnxEmbedder(folder)
+    assert other.encoder_id == own_id
+    for text in ("cancel my order", "请取消我的订单", "", " x"):
+        assert other.embed(text).vector == embedder.embed(prompt + text).vector
+        assert other.embed(text).unknown_share == embedder.embed(text).unknown_share
+
+
+def test_the_bundled_encoder_was_made_for_english(embedder: OnnxEmbedder) -> None:
+    assert embedder.languages == {"en"}
+
+
+@pytest.mark.parametrize("languages", ["English", "EN", ""])
+def test_a_manifest_names_languages_by_their_tags(folder: Path, languages: str) -> None:
+    found = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
+    (folder / MANIFEST_FILE).write_text(json.dumps(found | {"languages": [languages]}), encoding="utf-8")
+    with pytest.raises(EncoderError, match="languages"):
+        OnnxEmbedder(folder)

@@ -1,12 +1,15 @@
 import json
+import shutil
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
 import pytest
+from typer.testing import CliRunner
 
-from intent.embedder import MANIFEST_FILE, MODEL_FILE, TOKENIZER_FILE, OnnxEmbedder, bundled
+from intent.embedder import MANIFEST_FILE, MODEL_FILE, TOKENIZER_FILE, OnnxEmbedder, bundled, derive_encoder_id
 from intent.export import (
     PACKAGE,
     PINNED_LANGUAGES,
@@ -21,8 +24,10 @@ from intent.export import (
     find_source,
     probe_texts,
     require_extra,
+    use_prompt,
 )
 from models.errors import EncoderError
+from router.cli.main import app
 from tests.intent.tiny_model import tiny_model
 
 WEIGHTS = Path(__file__).parents[2] / "intent" / "weights"
@@ -138,3 +143,72 @@ def test_a_model_that_is_no_bert_is_traced_and_as_near(tmp_path: Path, activatio
     embedder = OnnxEmbedder(tmp_path / "out")
     vectors = np.stack([np.frombuffer(embedder.embed(text).vector, dtype="<f4") for text in probe_texts()])
     assert (np.einsum("nd,nd->n", vectors, exported.reference) >= 0.98).all()
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    pytest.importorskip("torch", reason="exporting needs the extra `train`").set_num_threads(1)
+    return tiny_model(tmp_path / "tiny", [*probe_texts(), "query find this"])
+
+
+def with_default(folder: Path, prompt: str) -> Path:
+    """The model with a default prompt of its own."""
+    path = folder / "config_sentence_transformers.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(config | {"prompts": {"own": prompt}, "default_prompt_name": "own"}), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("default", "wanted", "expected"),
+    [
+        ("", None, ""),
+        ("", "query: ", "query: "),
+        ("find: ", None, "find: "),
+        ("find: ", "query: ", "query: "),
+        ("find: ", "", ""),
+    ],
+)
+def test_a_prompt_stands_before_every_text_and_is_part_of_the_id(
+    tiny: Path, tmp_path: Path, default: str, wanted: str | None, expected: str
+) -> None:
+    source = find_source(str(with_default(tiny, default) if default else tiny))
+    # the check compares with the vectors that the model itself gives with its prompt
+    exported = export_encoder(replace(source, prompt=wanted), tmp_path / "out")
+    embedder, text = OnnxEmbedder(tmp_path / "out"), "cancel the invoice"
+    assert embedder.manifest.prompt == expected
+    bare = tmp_path / "bare"
+    shutil.copytree(tmp_path / "out", bare)
+    manifest = exported.manifest
+    bare_id = derive_encoder_id(manifest.files, manifest.max_tokens, manifest.pooling)
+    without = manifest.model_copy(update={"prompt": "", "encoder_id": bare_id})
+    (bare / MANIFEST_FILE).write_text(without.model_dump_json(), encoding="utf-8")
+    assert embedder.embed(text).vector == OnnxEmbedder(bare).embed(expected + text).vector
+    assert (embedder.encoder_id == bare_id) == (expected == "")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_prompt_that_the_model_leaves_out_of_its_mean_is_refused(tiny: Path) -> None:
+    model = require_extra("sentence_transformers").SentenceTransformer(str(tiny), device="cpu")
+    model.set_pooling_include_prompt(False)
+    assert use_prompt(model, None) == ""
+    with pytest.raises(EncoderError, match="leaves its prompt 'query: ' out of the pooling"):
+        use_prompt(model, "query: ")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_languages_and_prompt_are_named_on_the_command_line(tiny: Path, tmp_path: Path) -> None:
+    command = ["models", "export", str(tiny), "--out", str(tmp_path / "out"), "--json"]
+    result = CliRunner().invoke(app, [*command, "--prompt", "query: ", "--language", "de", "--language", "en"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["prompt"] == "query: "
+    embedder = OnnxEmbedder(tmp_path / "out")
+    assert (embedder.manifest.prompt, embedder.languages) == ("query: ", {"de", "en"})
+
+
+def test_a_language_that_is_no_tag_is_refused(tmp_path: Path) -> None:
+    command = ["models", "export", str(tmp_path), "--out", str(tmp_path / "out"), "--language", "German"]
+    result = CliRunner().invoke(app, command)
+    assert (result.exit_code, (tmp_path / "out").exists()) == (2, False)
+    assert "--language German: expected a language tag" in result.stderr
