@@ -187,4 +187,4 @@ def _normalized(graph: _Graph, part: Any, source: str) -> str:
 
 
 def _floats(tensor: Any) -> Floats:
-    return np.asarray(tensor.detach().cpu().numpy(), dtype=np.float32)
+    return np.asarray(tensor.detach().cpu().float().numpy(), dtype=np.float32)

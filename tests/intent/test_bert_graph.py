@@ -80,6 +80,15 @@ def test_the_graph_computes_what_the_model_computes(tmp_path: Path, kind: str, p
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_weights_of_sixteen_bits_are_taken(tmp_path: Path) -> None:
+    transformer = model("Bert")
+    own = [own_vector(transformer, "mean", ids) for ids in IDS]
+    vector = written(transformer.bfloat16(), "mean", tmp_path / "graph.onnx", {})
+    for ids, expected in zip(IDS, own, strict=True):
+        assert float(vector(ids) @ expected) > 0.998
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_weights_times_a_scale_and_inputs_times_its_inverse_are_the_same_graph(tmp_path: Path) -> None:
     transformer = model("Bert")
     import torch
