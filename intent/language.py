@@ -111,20 +111,24 @@ def _is_latin(text: str) -> bool:
 
 
 def _script_language(text: str) -> str:
-    """`zh`, `ja` or `ko` by the letters, else `und`."""
-    han = kana = hangul = letters = 0
+    """`zh`, `ja` or `ko` by the letters, else `und`. Three such letters weigh as much as two words of others."""
+    han = kana = hangul = words = 0
+    in_word = False
     for character in text:
-        if not character.isalpha():
-            continue
-        letters += 1
+        is_other = False
         if "一" <= character <= "鿿" or "㐀" <= character <= "䶿":
             han += 1
         elif "぀" <= character <= "ヿ":
             kana += 1
         elif "가" <= character <= "힣":
             hangul += 1
-    if hangul * 2 > letters:
+        else:
+            is_other = character.isalpha()
+            words += is_other and not in_word
+        in_word = is_other
+    if 2 * (han + kana + hangul) <= 3 * words or not han + kana + hangul:
+        return UNDETERMINED
+    if hangul > han + kana:
         return "ko"
-    if kana and (kana + han) * 2 > letters:
-        return "ja"
-    return "zh" if letters and han * 2 > letters else UNDETERMINED
+    # a Chinese text may hold a Japanese name
+    return "ja" if 5 * kana > han + kana else "zh"

@@ -197,7 +197,7 @@ def test_the_prompt_of_the_manifest_is_read_first_and_counts_for_nothing_else(
 
 
 def test_the_bundled_encoder_was_made_for_english(embedder: OnnxEmbedder) -> None:
-    assert embedder.languages == {"en"}
+    assert embedder.languages == frozenset({"en"})
 
 
 @pytest.mark.parametrize("languages", ["English", "EN", ""])

@@ -204,7 +204,7 @@ def test_languages_and_prompt_are_named_on_the_command_line(tiny: Path, tmp_path
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["prompt"] == "query: "
     embedder = OnnxEmbedder(tmp_path / "out")
-    assert (embedder.manifest.prompt, embedder.languages) == ("query: ", {"de", "en"})
+    assert (embedder.manifest.prompt, embedder.languages) == ("query: ", frozenset({"de", "en"}))
 
 
 def test_a_language_that_is_no_tag_is_refused(tmp_path: Path) -> None:
