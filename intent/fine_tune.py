@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from intent.examples import distinct
 from intent.export import Source, export_encoder
 from intent.fit_classifiers import Example, fit_classifiers
 from intent.label_text import with_label_texts
+from intent.pair_embedder import PairEmbedder, write_pair
 from intent.train import Trained, train
 from intent.tune import Recipe, tune
 from intent.vector_cache import Progress, VectorCache, silent, trusted
@@ -50,26 +52,35 @@ class Split(NamedTuple):
     unknown: list[str]
 
 
+class Contender(NamedTuple):
+    """An encoder in the exam.
+
+    Attributes:
+        vectors: of it.
+        trained: heads on them, and what they are worth.
+        folder: where it is; None for the base.
+    """
+
+    vectors: VectorCache
+    trained: Trained
+    folder: Path | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class FineTuned:
     """What came of it.
 
     Attributes:
-        trained: heads on the vectors of the better encoder.
-        encoder: folder of the tuned encoder; None where the base reads no worse.
-        before: figures of the exam with the base encoder.
-        after: the same with the tuned one.
+        trained: heads on the vectors of the best encoder.
+        encoder: folder of the encoder, for `open_encoder`; None where the base reads best.
+        chosen: name of the best: `base`, `tuned`, or `both`, the two side by side.
+        exam: figures of each.
     """
 
     trained: Trained
     encoder: Path | None
-    before: dict[str, Any]
-    after: dict[str, Any]
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether the tuned encoder is the better one."""
-        return self.encoder is not None
+    chosen: str
+    exam: dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +89,7 @@ class FineTuning:
 
     Attributes:
         base: vectors of the encoder as it is.
+        folder: of that encoder.
         source: the sentence-transformers model that it was exported from.
         work: folder for what is made on the way; the tuned encoder is in it at the end.
         recipe: None takes what the number of examples speaks for.
@@ -87,6 +99,7 @@ class FineTuning:
     """
 
     base: VectorCache
+    folder: Path | Traversable
     source: Source
     work: Path
     recipe: Recipe | None = None
@@ -97,10 +110,10 @@ class FineTuning:
     def run(
         self, examples: Sequence[Example], *, held_out: Sequence[Example] = (), out_of_scope: Sequence[str] = ()
     ) -> FineTuned:
-        """Tune, examine both encoders on texts that neither saw, and fit the heads of the better one.
+        """Tune, examine the encoders on texts that none of them saw, and fit the heads of the best one.
 
-        Without `held_out` a part of the examples and all of some intents are held out for the exam. If the tuned
-        encoder passes, it is tuned again on all examples; the confidences stay those of the exam.
+        Without `held_out` a part of the examples and all of some intents are held out for the exam. If a tuned encoder
+        passes, it is tuned again on all examples; the confidences stay those of the exam.
 
         Args:
             examples: texts as they were written.
@@ -112,24 +125,31 @@ class FineTuning:
             EncoderError: the encoder cannot be tuned or exported.
         """
         known = distinct(examples)
+        split = Split(known, list(held_out), []) if held_out else hold_out(known, self.seed)
+        exam = self._exam(split, [*out_of_scope, *split.unknown])
+        figures = {name: contender.trained.metrics for name, contender in exam.items()}
+        chosen = best_of(figures)
         if held_out:
-            split = Split(known, list(held_out), [])
-        else:
-            split = hold_out(known, self.seed)
-        outside = [*out_of_scope, *split.unknown]
-        before = self._trained(split.rest, self.base, split.held_out, outside)
-        encoder = self._tuned(split.rest, "encoder" if held_out else "exam", split.held_out)
-        after = self._trained(split.rest, VectorCache(OnnxEmbedder(encoder)), split.held_out, outside)
-        is_better = reads_better(after.metrics, before.metrics)
-        if held_out:
-            return FineTuned(
-                after if is_better else before, encoder if is_better else None, before.metrics, after.metrics
-            )
-        if not is_better:
-            whole = self._trained(known, self.base, (), out_of_scope)
-            return FineTuned(whole, None, before.metrics, after.metrics)
-        encoder = self._tuned(known, "encoder", split.held_out)
-        return FineTuned(self._refitted(known, encoder, after), encoder, before.metrics, after.metrics)
+            return FineTuned(exam[chosen].trained, exam[chosen].folder, chosen, figures)
+        if chosen == "base":
+            return FineTuned(self._trained(known, self.base, (), out_of_scope), None, chosen, figures)
+        tuned = self._tuned(known, "tuned", split.held_out)
+        vectors, folder = VectorCache(OnnxEmbedder(tuned)), tuned
+        if chosen == "both":
+            vectors, folder = VectorCache(PairEmbedder(self.base.embedder, vectors.embedder)), self.work / "both"
+            write_pair(self.folder, tuned, folder)
+        return FineTuned(self._refitted(known, vectors, exam[chosen].trained), folder, chosen, figures)
+
+    def _exam(self, split: Split, outside: Sequence[str]) -> dict[str, Contender]:
+        """Each encoder by name, with heads fitted on the rest of the examples."""
+        folder = self._tuned(split.rest, "tuned", split.held_out)
+        tuned = VectorCache(OnnxEmbedder(folder))
+        found = {"base": Contender(self.base, self._trained(split.rest, self.base, split.held_out, outside))}
+        found["tuned"] = Contender(tuned, self._trained(split.rest, tuned, split.held_out, outside), folder)
+        write_pair(self.folder, folder, self.work / "both")
+        both = self.base.beside(tuned)
+        found["both"] = Contender(both, self._trained(split.rest, both, split.held_out, outside), self.work / "both")
+        return found
 
     def _trained(
         self, examples: Sequence[Example], vectors: VectorCache, held_out: Sequence[Example], outside: Sequence[str]
@@ -155,13 +175,12 @@ class FineTuning:
         export_encoder(tuned, self.work / name, checked or None)
         return self.work / name
 
-    def _refitted(self, known: Sequence[Example], encoder: Path, exam: Trained) -> Trained:
+    def _refitted(self, known: Sequence[Example], vectors: VectorCache, exam: Trained) -> Trained:
         """Classifiers on all examples with the confidences that the exam fitted."""
         examples = [Example(*pair) for pair in with_label_texts(known)]
         with self.bar("embedding") as told:
-            vectors = VectorCache(OnnxEmbedder(encoder)).of((example.text for example in examples), told)
-        heads = fit_classifiers(examples, trusted(vectors), self.seed)
-        judged = exam.heads
+            embedded = vectors.of((example.text for example in examples), told)
+        heads, judged = fit_classifiers(examples, trusted(embedded), self.seed), exam.heads
         heads = replace(heads, lexical_stage=judged.lexical_stage, full_stage=judged.full_stage, early=judged.early)
         metrics = {**exam.metrics, "n_labels": len(heads.labels), "n_examples": len(examples)}
         return Trained(heads, {**metrics, "has_semantic_head": heads.semantic is not None}, len(examples))
@@ -188,15 +207,29 @@ def hold_out(examples: Sequence[Example], seed: int) -> Split:
     return found
 
 
-def reads_better(after: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """Whether more texts are read right, and unknown intents told at least nearly as well.
+def best_of(exam: Mapping[str, Mapping[str, Any]]) -> str:
+    """The name of the best encoder.
 
-    >>> reads_better({"accuracy": 0.95, "oos_auroc": 0.97}, {"accuracy": 0.94, "oos_auroc": 0.972})
-    True
-    >>> reads_better({"accuracy": 0.95, "oos_auroc": 0.9}, {"accuracy": 0.94, "oos_auroc": 0.972})
-    False
+    An encoder passes that reads more texts right than the base, and tells unknown intents at least nearly as well; of
+    those that pass, the one with the largest sum of accuracy and AUROC is best.
+
+    >>> base = {"accuracy": 0.96, "oos_auroc": 0.984}
+    >>> best_of({"base": base, "tuned": {"accuracy": 0.97, "oos_auroc": 0.981}})
+    'tuned'
+    >>> best_of({"base": base, "tuned": {"accuracy": 0.97, "oos_auroc": 0.97}})
+    'base'
     """
-    if "accuracy" not in after or "accuracy" not in before:
+    base = exam["base"]
+    passed = {name: _sum(figures) for name, figures in exam.items() if _passes(figures, base)}
+    return max(passed, key=passed.__getitem__) if passed else "base"
+
+
+def _passes(figures: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
+    if "accuracy" not in figures or "accuracy" not in base:
         return False
-    loss = before.get("oos_auroc", 0.0) - after.get("oos_auroc", 0.0)
-    return bool(after["accuracy"] > before["accuracy"] and loss <= MAX_AUROC_LOSS)
+    loss = base.get("oos_auroc", 0.0) - figures.get("oos_auroc", 0.0)
+    return bool(figures["accuracy"] > base["accuracy"] and loss <= MAX_AUROC_LOSS)
+
+
+def _sum(figures: Mapping[str, Any]) -> float:
+    return float(figures["accuracy"] + figures.get("oos_auroc", 0.0))

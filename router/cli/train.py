@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from models.ports import Embedder
 
 
+_TOLD = {
+    "base": "the tuned encoder reads no better: not kept",
+    "tuned": "the tuned encoder reads better: kept in place of the other",
+    "both": "the tuned encoder and the other read better side by side: both kept",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     """What is to be trained, as the command line says."""
@@ -69,14 +76,7 @@ def train(
     """Fit classifiers and confidences, examine them, and write a model folder."""
     from models.errors import RouterError
 
-    if not cards and not examples:
-        fail("there is nothing to train on: name --cards or --examples", 2)
-    if base and not fine_tune:
-        fail("--base: names the model that --fine-tune tunes; give --fine-tune too, or --encoder instead", 2)
-    if epochs and not fine_tune:
-        fail("--epochs: says how long --fine-tune tunes; give --fine-tune too", 2)
-    if encoder and fine_tune:
-        fail("--encoder: an encoder folder cannot be tuned; name the model it was exported from as --base", 2)
+    _check(cards or examples, encoder, base, epochs, fine_tune=fine_tune)
     kept = cache or out.with_name(f"{out.name}.vectors.npz")
     wanted = _Wanted(out, cards or [], examples or [], val or [], encoder, kept, seed, base, epochs)
     try:
@@ -88,6 +88,20 @@ def train(
     else:
         table(["figure", "value"], flat(result))
     say(f"written to {out}")
+
+
+def _check(
+    sources: list[Path] | None, encoder: Path | None, base: str | None, epochs: int | None, *, fine_tune: bool
+) -> None:
+    """End the command where its options do not go together."""
+    if not sources:
+        fail("there is nothing to train on: name --cards or --examples", 2)
+    if base and not fine_tune:
+        fail("--base: names the model that --fine-tune tunes; give --fine-tune too, or --encoder instead", 2)
+    if epochs and not fine_tune:
+        fail("--epochs: says how long --fine-tune tunes; give --fine-tune too", 2)
+    if encoder and fine_tune:
+        fail("--encoder: an encoder folder cannot be tuned; name the model it was exported from as --base", 2)
 
 
 def _train(wanted: _Wanted, *, fine_tune: bool) -> dict[str, Any]:
@@ -111,20 +125,22 @@ def _fine_tune(
     wanted: _Wanted, from_cards: list[Example], given: Labelled, held_out: Labelled, data: dict[str, str], work: Path
 ) -> dict[str, Any]:
     """Two encoders, of which the better one is written with the heads."""
-    from intent.embedder import OnnxEmbedder
+    from importlib.resources import files
+
+    from intent.embedder import OnnxEmbedder, bundled
     from intent.export import export_encoder, find_source
     from intent.fine_tune import FineTuning
     from intent.model_folder import save_heads
+    from intent.pair_embedder import open_encoder
     from intent.vector_cache import VectorCache
 
     source = find_source(wanted.base)
-    if wanted.base is None:
-        embedder = embedder_of(None)
-    else:
+    if wanted.base is not None:
         export_encoder(source, work / "base")
-        embedder = OnnxEmbedder(work / "base")
+    embedder = bundled() if wanted.base is None else OnnxEmbedder(work / "base")
+    folder = files("intent").joinpath("weights") if wanted.base is None else work / "base"
     tuning = FineTuning(
-        VectorCache(embedder, wanted.cache), source, work, n_epochs=wanted.epochs, seed=wanted.seed, bar=bar
+        VectorCache(embedder, wanted.cache), folder, source, work, n_epochs=wanted.epochs, seed=wanted.seed, bar=bar
     )
     found = tuning.run(
         [*from_cards, *given.examples],
@@ -132,12 +148,10 @@ def _fine_tune(
         out_of_scope=(*given.out_of_scope, *held_out.out_of_scope),
     )
     encoder = found.encoder or (work / "base" if wanted.base is not None else None)
-    used = embedder if encoder is None else OnnxEmbedder(encoder)
-    metrics = {**found.trained.metrics, "fine_tuned": found.is_kept, "before": found.before, "after": found.after}
+    used = embedder if encoder is None else open_encoder(encoder)
+    metrics = {**found.trained.metrics, "encoder": found.chosen, "exam": found.exam}
     save_heads(found.trained.heads, wanted.out, _origin(found.trained, used, wanted, data, metrics), encoder)
-    say(
-        "the tuned encoder reads better and is kept" if found.is_kept else "the tuned encoder reads no better: not kept"
-    )
+    say(_TOLD[found.chosen])
     return {"out": str(wanted.out), **metrics}
 
 

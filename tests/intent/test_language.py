@@ -150,3 +150,12 @@ def test_only_the_beginning_counts_and_is_kept() -> None:
 
 def test_the_examples_in_docstrings_hold() -> None:
     assert doctest.testmod(module) == (0, 2)
+
+
+def test_where_only_letters_tell_latin_texts_count_as_the_encoders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_identifier", None)
+    module._told.cache_clear()
+    texts = ["I want to cancel my bike rental", "我不租了请退订", "我想租一辆山地车"]
+    assert not are_mostly_others(texts, ["en"])
+    assert are_mostly_others(texts[1:], ["en"])
+    module._told.cache_clear()

@@ -110,11 +110,14 @@ def test_fine_tuning_writes_a_model_that_brings_its_encoder(tmp_path: Path) -> N
     code, stdout, stderr = invoke(*options, "--epochs", "1", "--json")
     assert code == 0, stderr
     result = json.loads(stdout)
-    assert result["before"]["n_held_out"] == result["after"]["n_held_out"] == 40
-    assert result["fine_tuned"] is (result["after"]["accuracy"] > result["before"]["accuracy"])
-    assert ("not kept" in stderr) is not result["fine_tuned"]
+    assert {name: figures["n_held_out"] for name, figures in result["exam"].items()} == {
+        "base": 40,
+        "tuned": 40,
+        "both": 40,
+    }
+    assert ("not kept" in stderr) is (result["encoder"] == "base")
     encoder = encoder_of(Settings(model=out))
-    assert encoder.dim == 32
+    assert encoder.dim == (64 if result["encoder"] == "both" else 32)
     assert read_manifest(out).encoder_id == encoder.encoder_id
     assert load_heads(out, encoder_id=encoder.encoder_id).semantic is not None
     # a model that needs no encoder of its own takes the place of one that did
