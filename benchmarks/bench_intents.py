@@ -1,7 +1,7 @@
 """How well sentences are read after training on the public sets: the rows of the project's table, in its order.
 
 `python -m benchmarks.bench_intents --data DIR [--cache FOLDER] [--semantic-router PYTHON] [--multilingual ENCODER]
-[--fine-tune SETS] [--quick] [--markdown FILE] [--json]`
+[--fine-tune SETS [--tuned-alone]] [--quick] [--markdown FILE] [--json]`
 
 Full train part, shared test part. Confidences and thresholds come from training and validation rows, by
 cross-validation where there are none; a test file is opened to be measured on and for nothing else.
@@ -79,8 +79,9 @@ def multilingual(bench: Bench) -> None:
 
 def run(bench: Bench, encoder: Embedder | None, options: argparse.Namespace) -> None:
     """Everything that was asked for; `encoder` is the multilingual one."""
-    bench.report.say("\nWithout fine-tuning")
-    without_fine_tuning(bench, options.semantic_router)
+    if not options.tuned_alone:
+        bench.report.say("\nWithout fine-tuning")
+        without_fine_tuning(bench, options.semantic_router)
     if encoder is not None or options.fine_tune:
         bench.report.say("\nWith fine-tuning, or with the multilingual encoder")
     with_fine_tuning(bench, options.fine_tune, options.cache / "tuned")
@@ -110,6 +111,7 @@ def options_of() -> argparse.Namespace:
         metavar="SETS",
         help=f"the rows with fine-tuning, minutes to hours each: some of {','.join(TUNED_SETS)}",
     )
+    parser.add_argument("--tuned-alone", action="store_true", help="leave out the rows without fine-tuning")
     parser.add_argument("--quick", action="store_true", help="one seed, one repeat, no cold training")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the figures there as tables")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
