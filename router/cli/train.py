@@ -89,7 +89,7 @@ def train(
 
 
 def _check(
-    sources: list[Path] | None, encoder: Path | None, base: str | None, epochs: int | None, *, fine_tune: bool
+    sources: list[Path] | None, encoder: str | None, base: str | None, epochs: int | None, *, fine_tune: bool
 ) -> None:
     """End the command where its options do not go together."""
     if not sources:
