@@ -88,14 +88,14 @@ def trained(
         )
 
 
-def flat(figures: dict[str, Any]) -> list[list[str]]:
-    """Figures as rows of a table, nested ones one a line."""
+def flat(figures: dict[str, Any], above: str = "") -> list[list[str]]:
+    """Figures as rows of a table, nested ones one a line under the names of what they are in."""
     rows = []
     for name, value in figures.items():
         if isinstance(value, dict):
-            rows += [[f"{name} {key}", _shown(inner)] for key, inner in value.items()]
+            rows += flat(value, f"{above}{name} ")
         else:
-            rows.append([name, _shown(value)])
+            rows.append([f"{above}{name}", _shown(value)])
     return rows
 
 

@@ -11,6 +11,7 @@ from intent.embedder import bundled
 from intent.model_folder import load_heads, read_manifest
 from models.settings import Settings
 from router.cli.main import app
+from router.cli.training import flat
 from router.reading_parts import encoder_of
 from tests.intent.labelled import sentences
 from tests.intent.tiny_model import tiny_model
@@ -153,3 +154,8 @@ def test_one_intent_is_told(tmp_path: Path, vectors: str) -> None:
         "--examples", str(tmp_path / "one.jsonl"), "--out", str(tmp_path / "model"), "--cache", vectors
     )
     assert (code, "at least 2" in stderr) == (1, True)
+
+
+def test_nested_figures_stand_one_a_line() -> None:
+    figures = {"n": 3, "exam": {"base": {"accuracy": 0.5, "at_risk": {"0.02": 0.25}}}}
+    assert flat(figures) == [["n", "3"], ["exam base accuracy", "0.5000"], ["exam base at_risk 0.02", "0.2500"]]
