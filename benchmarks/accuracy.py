@@ -40,7 +40,7 @@ def near_out_of_scope(bench: Bench, name: str, goal: float, fit: Fit) -> None:
     rows, test = bench.examples(f"{name}/train"), bench.rows(f"{name}/test")
     labels = sorted({each.intent for each in rows})
     found, always = [], []
-    for seed in range(bench.n_seeds):
+    for seed in range(bench.n_draws):
         withheld = set(np.random.default_rng(seed).choice(labels, WITHHELD[name], replace=False).tolist())
         inside = [row for row in test if row.intent not in withheld]
         outside = [row.text for row in test if row.intent in withheld]

@@ -1,7 +1,7 @@
 """How well sentences are read after training on the public sets: the rows of the project's table, in its order.
 
 `python -m benchmarks.bench_intents --data DIR [--cache FOLDER] [--semantic-router PYTHON] [--multilingual ENCODER]
-[--fine-tune SETS [--tuned-alone]] [--quick] [--markdown FILE] [--json]`
+[--fine-tune SETS [--tuned-alone]] [--seeds 5] [--quick] [--markdown FILE] [--json]`
 
 Full train part, shared test part. Confidences and thresholds come from training and validation rows, by
 cross-validation where there are none; a test file is opened to be measured on and for nothing else.
@@ -112,6 +112,9 @@ def options_of() -> argparse.Namespace:
         help=f"the rows with fine-tuning, minutes to hours each: some of {','.join(TUNED_SETS)}",
     )
     parser.add_argument("--tuned-alone", action="store_true", help="leave out the rows without fine-tuning")
+    parser.add_argument(
+        "--seeds", type=int, default=N_SEEDS, help=f"trainings of each kind; near out of scope is drawn {N_SEEDS} times"
+    )
     parser.add_argument("--quick", action="store_true", help="one seed, one repeat, no cold training")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the figures there as tables")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -125,8 +128,10 @@ if __name__ == "__main__":
         chosen.cache = chosen.cache or Path(folder)
         chosen.cache.mkdir(parents=True, exist_ok=True)
         remembering = VectorCache(bundled(), chosen.cache / "vectors.npz")
-        n_seeds = 1 if chosen.quick else N_SEEDS
-        known = Bench(made, chosen.data / "intents", chosen.data / "cards", remembering, n_seeds, chosen.quick)
+        n_seeds, n_draws = (1, 1) if chosen.quick else (chosen.seeds, N_SEEDS)
+        known = Bench(
+            made, chosen.data / "intents", chosen.data / "cards", remembering, n_seeds, n_draws, is_quick=chosen.quick
+        )
         run(known, None if chosen.multilingual is None else encoder_of(Settings(encoder=chosen.multilingual)), chosen)
     made.close()
     if chosen.markdown is not None:

@@ -34,6 +34,7 @@ class Bench:
         intents: folder of the data sets.
         vectors: of the encoder whose heads are trained.
         n_seeds: trainings of each kind.
+        n_draws: of the intents that are withheld, each with a training of its own.
         is_quick: leaves out what takes long, and repeats nothing.
     """
 
@@ -42,6 +43,7 @@ class Bench:
     cards: Path
     vectors: VectorCache
     n_seeds: int = N_SEEDS
+    n_draws: int = N_SEEDS
     is_quick: bool = False
 
     def task(self, name: str, part: str = "train", held_out: str = "", *, out_of_scope: bool = False) -> Task:

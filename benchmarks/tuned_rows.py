@@ -40,7 +40,7 @@ def with_fine_tuning(bench: Bench, sets: Collection[str], folder: Path) -> None:
         sets: of `TUNED_SETS`.
         folder: for the tuned encoders.
     """
-    bench = replace(bench, n_seeds=1)
+    bench = replace(bench, n_seeds=1, n_draws=1)
     for name in TUNED_SETS:
         if name in sets:
             _ROWS[name](bench, folder / name)

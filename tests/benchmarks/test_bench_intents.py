@@ -93,7 +93,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _bench(data: Path, report: Report) -> Bench:
-    return Bench(report, data / "intents", data / "cards", VectorCache(DummyEmbedder()), n_seeds=1, is_quick=True)
+    return Bench(report, data / "intents", data / "cards", VectorCache(DummyEmbedder()), 1, 1, is_quick=True)
 
 
 def test_every_row_is_there_in_the_order_of_the_table(data: Path) -> None:
