@@ -10,15 +10,20 @@ from numpy.typing import NDArray
 
 from intent.calibrate import Calibration
 from intent.confidence import RiskTable
+from intent.expressed import in_order
 from intent.heads import Heads, Ranked
 from intent.lexical import LexicalScores
 from intent.normalize import match_form
 from intent.prior import PRIOR, stage_by_both
+from intent.seam import Sides, seam
 from models.policy import Confidence
 from models.ports import Embedded, IntentSource
 from models.reading import Alternative, Neighbour
 
 N_FOUND = 6
+LIKELY = 0.5
+"""Where a second intent is as likely as not, too, the best one is no answer by itself."""
+
 _MAX_MASKS = 512
 
 
@@ -29,12 +34,15 @@ class Verdict:
     Attributes:
         found: intents with their confidences, best first; empty where the stage has nothing to say.
         accept: from which confidence on the best may be acted on.
+        wishes: where the text means several intents, all of them, as far as can be told in the order in which it
+            expresses them; empty where it means one.
         scores: what the lexical classifier said of the text, for the stage that follows.
         by: whose scores they are; those of other heads mean other labels.
     """
 
     found: tuple[Alternative, ...] = ()
     accept: float = 1.01
+    wishes: tuple[Alternative, ...] = ()
     scores: LexicalScores | None = field(default=None, compare=False)
     by: Heads | None = field(default=None, compare=False)
 
@@ -45,8 +53,9 @@ class Verdict:
 
     @property
     def is_sure(self) -> bool:
-        """Whether the best may be acted on."""
-        return bool(self.found) and self.confidence >= self.accept
+        """Whether the best may be acted on: it is sure enough, and no other would be if it were not for the best."""
+        is_rivalled = len(self.found) > 1 and self.found[1].confidence >= max(self.accept, LIKELY)
+        return bool(self.found) and self.confidence >= self.accept and not is_rivalled
 
 
 class Cascade:
@@ -85,7 +94,8 @@ class Cascade:
         scores = heads.lexical.score(match_form(text))
         ranked = heads.by_lexical(scores, allowed, N_FOUND, stage)
         accept = _accept(thresholds, stage.risk)
-        return Verdict(_named(heads, ranked), accept if alone else max(accept, heads.early), scores, heads)
+        wishes = _wishes(text, heads, scores, ranked, None, allowed) if alone else ()
+        return Verdict(_named(heads, ranked), accept if alone else max(accept, heads.early), wishes, scores, heads)
 
     def by_vector(
         self,
@@ -118,10 +128,17 @@ class Cascade:
         scores = known_scores or heads.lexical.score(match_form(text))
         stage = stage_by_both(heads, text, languages)
         ranked = heads.by_both(scores, embedded.vector, allowed, N_FOUND, stage)
-        known = Verdict(_named(heads, ranked), _accept(thresholds, stage.risk))
+        wishes = _wishes(text, heads, scores, ranked, embedded.vector, allowed)
+        known = Verdict(_named(heads, ranked), _accept(thresholds, stage.risk), wishes)
         if not near.found or near.found[0].intent in heads.labels or near.confidence <= known.confidence:
             return known
         return near
+
+    def seam(self, text: str, source: IntentSource) -> Sides | None:
+        """Where a text, normalized, may be cut in two wishes; heads that know of several need no such help."""
+        heads = self._heads
+        allowed = None if heads is None or heads.relevance is not None else self._allowed(heads, source)
+        return None if heads is None or allowed is None else seam(text, heads.lexical, allowed)
 
     def wants_neighbours(self, source: IntentSource) -> bool:
         """Whether the heads leave anything to the index."""
@@ -151,6 +168,25 @@ def _named(heads: Heads, ranked: Ranked) -> tuple[Alternative, ...]:
         Alternative(heads.labels[place], confidence)
         for place, confidence in zip(ranked.places, ranked.confidences, strict=True)
     )
+
+
+def _wishes(
+    text: str,
+    heads: Heads,
+    scores: LexicalScores,
+    ranked: Ranked,
+    vector: bytes | None,
+    allowed: NDArray[np.bool_],
+) -> tuple[Alternative, ...]:
+    """The best of the ranked labels and what the text means besides; none where it means nothing besides."""
+    best = ranked.places[0]
+    further = heads.further(scores, vector, allowed, best)
+    if not further.places or heads.relevance is None:
+        return ()
+    confidences = {best: ranked.confidences[0], **dict(zip(*further, strict=True))}
+    places = list(confidences)[:N_FOUND]
+    order = in_order(match_form(text), scores, heads.lexical, heads.relevance.lexical, places)
+    return tuple(Alternative(heads.labels[place], confidences[place]) for place in order)
 
 
 def _accept(thresholds: Confidence, table: RiskTable) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,35 @@ def macro_f1(expected: Sequence[str], read: Sequence[str]) -> float:
         n_right = sum(e == r == label for e, r in zip(expected, read, strict=True))
         scores.append(2 * n_right / (expected.count(label) + read.count(label)))
     return float(np.mean(scores))
+
+
+def micro_f1(n_right: int, n_read: int, n_meant: int) -> float:
+    """Harmonic mean of precision and recall over all pairs of a text and an intent; 0 where there are none.
+
+    >>> micro_f1(n_right=3, n_read=4, n_meant=6)
+    0.6
+    """
+    return 2 * n_right / (n_read + n_meant) if n_read + n_meant else 0.0
+
+
+def set_scores(read: Sequence[Collection[str]], meant: Sequence[Collection[str]]) -> dict[str, float]:
+    """How well sets of intents are read, one of each a text.
+
+    Returns:
+        `f1` over all pairs of a text and an intent, its `precision` and `recall`, `exact` the share of texts whose
+        sets are equal, `f1_by_text` the mean of each text's own F1 (1 where nothing is meant and nothing read).
+    """
+    pairs = [(set(found), set(wanted)) for found, wanted in zip(read, meant, strict=True)]
+    n_right = sum(len(found & wanted) for found, wanted in pairs)
+    n_read, n_meant = sum(len(found) for found, _ in pairs), sum(len(wanted) for _, wanted in pairs)
+    by_text = [micro_f1(len(f & w), len(f), len(w)) if f or w else 1.0 for f, w in pairs]
+    return {
+        "f1": micro_f1(n_right, n_read, n_meant),
+        "precision": n_right / n_read if n_read else 0.0,
+        "recall": n_right / n_meant if n_meant else 0.0,
+        "exact": float(np.mean([found == wanted for found, wanted in pairs])),
+        "f1_by_text": float(np.mean(by_text)),
+    }
 
 
 def at_risk(

@@ -1,4 +1,4 @@
-"""Example files: JSON Lines of `text` and `intent`, optionally gzipped; other fields are ignored."""
+"""Example files: JSON Lines of `text` and `intent`, or `intents`, optionally gzipped; other fields are ignored."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from intent.fit_classifiers import Example
+from intent.multi import MultiExample
 from intent.normalize import has_words, normalize
 from models.errors import FieldProblem, ModelError
 
@@ -25,14 +27,16 @@ class Labelled:
     """What example files hold.
 
     Attributes:
-        examples: texts as they are written, in the order of the files.
-        out_of_scope: texts whose intent is `oos`.
+        examples: texts as they are written, in the order of the files, that mean one intent.
+        out_of_scope: texts whose intent is `oos`, or whose `intents` are none.
         digests: file name → sha256 of its bytes.
+        multi: texts that mean several intents.
     """
 
     examples: tuple[Example, ...]
     out_of_scope: tuple[str, ...]
     digests: dict[str, str]
+    multi: tuple[MultiExample, ...] = ()
 
 
 def read_examples(paths: Iterable[Path]) -> Labelled:
@@ -41,7 +45,7 @@ def read_examples(paths: Iterable[Path]) -> Labelled:
     Raises:
         ModelError: a file cannot be read, or lines of it are no examples; each is named with its file and line.
     """
-    rows: list[Example] = []
+    rows: list[MultiExample] = []
     problems: list[FieldProblem] = []
     digests: dict[str, str] = {}
     for path in paths:
@@ -55,8 +59,12 @@ def read_examples(paths: Iterable[Path]) -> Labelled:
                     rows.append(row)
     if problems:
         raise ModelError(f"the examples cannot be used: {len(problems)} problem(s)", problems[:_MAX_PROBLEMS])
-    examples = tuple(row for row in rows if row.intent != OUT_OF_SCOPE)
-    return Labelled(examples, tuple(row.text for row in rows if row.intent == OUT_OF_SCOPE), digests)
+    return Labelled(
+        tuple(Example(text, *intents) for text, intents in rows if len(intents) == 1),
+        tuple(text for text, intents in rows if not intents),
+        digests,
+        tuple(row for row in rows if len(row.intents) > 1),
+    )
 
 
 def distinct(examples: Iterable[Example]) -> list[Example]:
@@ -80,8 +88,8 @@ def _content(path: Path) -> tuple[str, str]:
         raise ModelError(f"{path} is not UTF-8 ({error})") from error
 
 
-def _row(line: str) -> Example | str:
-    """The example of a line, or what is wrong with it."""
+def _row(line: str) -> MultiExample | str:
+    """The example of a line, with all of its intents (none out of scope), or what is wrong with it."""
     try:
         row = json.loads(line)
     except ValueError as error:
@@ -89,9 +97,28 @@ def _row(line: str) -> Example | str:
     except RecursionError:
         return "not JSON that we read: nested too deeply"
     if not isinstance(row, dict):
-        return 'expected an object {"text": …, "intent": …}'
-    for name in ("text", "intent"):
-        if not isinstance(row.get(name), str) or not row[name].strip():
-            found = json.dumps(row[name])[:60] if name in row else "nothing"
-            return f"{name}: expected a text, found {found}"
-    return Example(row["text"], row["intent"].strip())
+        return 'expected an object {"text": …, "intent": …} or {"text": …, "intents": […]}'
+    if "intent" in row and "intents" in row:
+        return "intents: give either these or intent, not both"
+    if not _is_text(row.get("text")):
+        return f"text: expected a text, found {_shown(row, 'text')}"
+    if "intents" not in row:
+        if not _is_text(row.get("intent")):
+            return f"intent: expected a text, found {_shown(row, 'intent')}"
+        intents = [row["intent"]]
+    elif isinstance(row["intents"], list) and all(map(_is_text, row["intents"])):
+        intents = row["intents"]
+    else:
+        return f"intents: expected a list of texts, found {_shown(row, 'intents')}"
+    named = tuple(dict.fromkeys(intent.strip() for intent in intents))
+    if OUT_OF_SCOPE in named and len(named) > 1:
+        return f'intents: "{OUT_OF_SCOPE}" is none of the intents and stands alone'
+    return MultiExample(row["text"], () if named == (OUT_OF_SCOPE,) else named)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _shown(row: dict[str, Any], name: str) -> str:
+    return json.dumps(row[name])[:60] if name in row else "nothing"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from intent.fit_classifiers import Example, fit_classifiers
+from intent.fit_multi import fit_multi
+from intent.fit_relevance import with_relevance
 from intent.fit_stages import LEAST_HELD_OUT, HeldOut, Judged, judge, read_held_out, with_stages
 from intent.heads import Heads
+from intent.multi import NO_MULTI, Multi, limited
 
 __all__ = ["Example", "Fitted", "fit", "fit_and_judge"]
 
@@ -30,9 +34,18 @@ class Fitted(NamedTuple):
 
 
 class _Fold(NamedTuple):
+    """One part held out.
+
+    Attributes:
+        multi: the rest's, and what is held out of it.
+        none: texts that mean nothing, held out.
+    """
+
     held_out: list[Example]
     rest: list[Example]
     unknown: list[str]
+    multi: Multi = NO_MULTI
+    none: list[str] = []
 
 
 def fit(
@@ -42,6 +55,7 @@ def fit(
     held_out: Sequence[Example] = (),
     out_of_scope: Sequence[str] = (),
     seed: int = 0,
+    multi: Multi = NO_MULTI,
 ) -> Heads:
     """Fit both classifiers and their confidences.
 
@@ -52,11 +66,12 @@ def fit(
             cross-validation, with some intents withheld in each fold as out of scope.
         out_of_scope: texts that mean none of the intents.
         seed: of folds and clusters.
+        multi: texts that mean several intents; its `none` are among the `out_of_scope`.
 
     Raises:
         ValueError: the examples have fewer than two intents.
     """
-    return fit_and_judge(examples, vectors, held_out=held_out, out_of_scope=out_of_scope, seed=seed).heads
+    return fit_and_judge(examples, vectors, held_out=held_out, out_of_scope=out_of_scope, seed=seed, multi=multi).heads
 
 
 def fit_and_judge(
@@ -66,40 +81,74 @@ def fit_and_judge(
     held_out: Sequence[Example] = (),
     out_of_scope: Sequence[str] = (),
     seed: int = 0,
+    multi: Multi = NO_MULTI,
 ) -> Fitted:
     """As `fit`, with the held-out readings that the confidences were fitted on."""
-    n_intents = len({example.intent for example in examples})
+    n_intents = len({example.intent for example in examples} | multi.intents)
     if n_intents < 2:
         raise ValueError(f"classifiers need at least 2 intents, the examples have {n_intents}")
-    heads = fit_classifiers(examples, vectors, seed)
+    is_multi = bool(multi.examples)
+    if not is_multi:
+        multi = Multi(held_out=multi.held_out)
+    heads = _classified(examples, multi if is_multi else None, vectors, seed)
     readings: list[HeldOut] = []
-    if held_out:
-        readings = read_held_out(heads, [*held_out, *((text, None) for text in out_of_scope)], vectors)
-    elif len(examples) >= LEAST_HELD_OUT:
-        for fold in _folds(examples, seed):
-            partial = fit_classifiers(fold.rest, vectors, seed)
-            texts = [*fold.held_out, *((text, None) for text in (*fold.unknown, *out_of_scope))]
-            readings += read_held_out(partial, texts, vectors)
+    taught = frozenset(multi.none)
+    never_taught = [text for text in out_of_scope if text not in taught]
+    if held_out or multi.held_out:
+        texts = [*held_out, *_nothing(never_taught)]
+        readings = read_held_out(heads, texts, vectors, limited(multi.held_out, heads.known))
+    elif len(examples) + len(multi.examples) >= LEAST_HELD_OUT:
+        for fold in _folds(examples, seed, multi):
+            partial = _classified(fold.rest, fold.multi if is_multi else None, vectors, seed)
+            texts = [*fold.held_out, *_nothing((*fold.unknown, *never_taught, *fold.none))]
+            readings += read_held_out(partial, texts, vectors, fold.multi.held_out)
+    heads, set_f1 = with_relevance(heads, readings)
     heads = with_stages(heads, readings, has_out_of_scope=bool(out_of_scope))
-    return Fitted(heads, judge(heads, readings) if readings else None)
+    return Fitted(heads, replace(judge(heads, readings), set_f1=set_f1) if readings else None)
 
 
-def _folds(examples: Sequence[Example], seed: int) -> Iterator[_Fold]:
-    """Each with its part of the examples held out, and its part of the intents unknown."""
+def _classified(examples: Sequence[Example], multi: Multi | None, vectors: Mapping[str, bytes], seed: int) -> Heads:
+    if multi is None:
+        return fit_classifiers(examples, vectors, seed)
+    return fit_multi(examples, multi, vectors, seed)
+
+
+def _nothing(texts: Iterable[str]) -> list[tuple[str, str | None]]:
+    return [(text, None) for text in texts]
+
+
+def _folds(examples: Sequence[Example], seed: int, multi: Multi = NO_MULTI) -> Iterator[_Fold]:
+    """Each with its part of the examples held out, and its part of the intents unknown.
+
+    No intents are withheld where most texts mean several: too few would be left that mean none of them.
+    """
     random = np.random.default_rng(seed)
-    labels = sorted({example.intent for example in examples})
-    n_folds = _FEW_FOLDS if len(examples) < _MANY else _MANY_FOLDS
+    labels = sorted({example.intent for example in examples} | multi.intents)
+    n_texts = len(examples) + len(multi.examples)
+    n_folds = _FEW_FOLDS if n_texts < _MANY else _MANY_FOLDS
     of_row = (random.permutation(len(examples)) % n_folds).tolist()
     of_label = dict(zip(labels, (random.permutation(len(labels)) % n_folds).tolist(), strict=True))
+    of_multi = (random.permutation(len(multi.examples)) % n_folds).tolist()
+    of_none = (random.permutation(len(multi.none)) % n_folds).tolist()
+    may_withhold = len(labels) >= 2 * n_folds and 2 * len(multi.examples) < n_texts
     for fold in range(n_folds):
-        withheld = {label for label in labels if of_label[label] == fold} if len(labels) >= 2 * n_folds else set()
+        withheld = {label for label in labels if of_label[label] == fold} if may_withhold else set()
         rest = [e for e, f in zip(examples, of_row, strict=True) if f != fold and e.intent not in withheld]
-        known = {example.intent for example in rest}
+        taught = [e for e, f in zip(multi.examples, of_multi, strict=True) if f != fold]
+        several = [example for example in taught if withheld.isdisjoint(example.intents)]
+        known = {example.intent for example in rest} | {intent for example in several for intent in example.intents}
         if len(known) < 2:
             continue
         part = [e for e, f in zip(examples, of_row, strict=True) if f == fold]
+        part_of_multi = [e for e, f in zip(multi.examples, of_multi, strict=True) if f == fold]
         yield _Fold(
             [example for example in part if example.intent in known],
             rest,
             [example.text for example in part if example.intent in withheld],
+            Multi(
+                tuple(several),
+                limited(part_of_multi, known),
+                tuple(text for text, f in zip(multi.none, of_none, strict=True) if f != fold),
+            ),
+            [text for text, f in zip(multi.none, of_none, strict=True) if f == fold],
         )

@@ -68,7 +68,7 @@ def fit_classifiers(examples: Sequence[Example], vectors: Mapping[str, bytes], s
     place = {label: number for number, label in enumerate(labels)}
     targets = np.array([place[example.intent] for example in examples])
     is_few = len(examples) < FEW * len(labels)
-    semantic = _semantic(examples, targets, len(labels), vectors, seed)
+    semantic = semantic_head(examples, targets, len(labels), vectors, seed)
     return Heads(
         labels=labels,
         lexical=_lexical([match_form(example.text) for example in examples], targets, labels),
@@ -83,19 +83,25 @@ def fit_classifiers(examples: Sequence[Example], vectors: Mapping[str, bytes], s
 
 def _lexical(forms: Sequence[str], targets: NDArray[np.int64], labels: tuple[str, ...]) -> Lexical:
     documents = [grams(form) for form in forms]
+    vocabulary, idf, unseen = kept_grams(forms, documents, len(labels))
+    weights, bias = _linear(gram_matrix(documents, vocabulary, idf, unseen), targets, len(labels))
+    return Lexical(labels, vocabulary, idf, weights, bias, unseen)
+
+
+def kept_grams(
+    forms: Sequence[str], documents: Sequence[Sequence[str]], n_labels: int, n_matrices: int = 1
+) -> tuple[dict[str, int], NDArray[np.float32], float]:
+    """(vocabulary, idf of its rows, idf of an unknown gram), so that weights for all labels keep to the limit."""
     frequency, idf = inverse_document_frequencies(documents)
     counts = np.array(list(frequency.values()), dtype=np.int64)
-    most = MAX_LEXICAL_BYTES // (4 * len(labels))
+    most = MAX_LEXICAL_BYTES // (4 * n_labels * n_matrices)
     order = np.argsort(-counts, kind="stable")[:most]
-    kept = np.sort(order[counts[order] >= _least(forms, len(labels))])
+    kept = np.sort(order[counts[order] >= _least(forms, n_labels)])
     if not len(kept):
         kept = np.sort(order)
     names = list(frequency)
     vocabulary = {names[row]: number for number, row in enumerate(kept.tolist())}
-    idf = idf[kept]
-    unseen = float(np.log(1 + len(forms)) + 1)
-    weights, bias = _linear(_matrix(documents, vocabulary, idf, unseen), targets, len(labels))
-    return Lexical(labels, vocabulary, idf, weights, bias, unseen)
+    return vocabulary, idf[kept], float(np.log(1 + len(forms)) + 1)
 
 
 def _least(forms: Sequence[str], n_labels: int) -> int:
@@ -104,9 +110,10 @@ def _least(forms: Sequence[str], n_labels: int) -> int:
     return 2 if len(forms) >= MANY or (is_undivided and len(forms) >= FEW_UNDIVIDED * n_labels) else 1
 
 
-def _matrix(
+def gram_matrix(
     documents: Sequence[Sequence[str]], vocabulary: Mapping[str, int], idf: NDArray[np.float32], unseen: float
 ) -> csr_matrix:
+    """The weights of the known grams of each text, given by all its grams, one row a text."""
     columns: list[int] = []
     values: list[NDArray[np.float32]] = [np.zeros(0, dtype=np.float32)]
     ends = [0]
@@ -131,7 +138,7 @@ def _linear(
     return np.ascontiguousarray(weights.T, dtype=np.float32), bias.astype(np.float32)
 
 
-def _semantic(
+def semantic_head(
     examples: Sequence[Example], targets: NDArray[np.int64], n_labels: int, vectors: Mapping[str, bytes], seed: int
 ) -> Semantic | None:
     """None where fewer than two intents have an example with a vector."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from intent.confidence import Confidence, RiskTable
 from intent.heads import SCORE_SCALE, FullFeatures, Heads, Stage, lead_of, lexical_features
+from intent.multi import MultiExample
 from intent.normalize import match_form
 
 LEAST_HELD_OUT = 300
@@ -49,6 +50,9 @@ class HeldOut:
         by_lexical: what it reads.
         full: features of the full stage; None where the text has no vector.
         by_both: what it reads.
+        also: what else it means.
+        relevance: float32 and bool, shape (n_labels,): each label's score, and whether the text means it; None for
+            heads without relevance.
     """
 
     intent: str | None
@@ -56,6 +60,12 @@ class HeldOut:
     by_lexical: str
     full: list[float] | None = None
     by_both: str = ""
+    also: frozenset[str] = frozenset()
+    relevance: tuple[NDArray[np.float32], _Bools] | None = field(default=None, compare=False)
+
+    def is_meant(self, label: str) -> bool:
+        """Whether the text means it."""
+        return label == self.intent or label in self.also
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +77,36 @@ class Judged:
         is_right: bool, shape (n,); never out of scope.
         in_scope: bool, shape (n,).
         is_early: bool, shape (n,): without the encoder.
+        set_f1: micro F1 of all that the texts mean, label by label; None for heads without relevance.
     """
 
     confidences: _Floats
     is_right: _Bools
     in_scope: _Bools
     is_early: _Bools
+    set_f1: float | None = None
 
 
-def read_held_out(heads: Heads, texts: Sequence[tuple[str, str | None]], vectors: Mapping[str, bytes]) -> list[HeldOut]:
-    """Read (normalized text, intent) with heads that were not fitted on them."""
+def read_held_out(
+    heads: Heads,
+    texts: Sequence[tuple[str, str | None]],
+    vectors: Mapping[str, bytes],
+    multi: Sequence[MultiExample] = (),
+) -> list[HeldOut]:
+    """Read (normalized text, intent), and texts that mean several, with heads that were not fitted on them."""
     allowed = np.ones(len(heads.labels), dtype=np.bool_)
     readings = []
-    for text, intent in texts:
+    for text, intent, also in (*((*each, ()) for each in texts), *((text, each[0], each[1:]) for text, each in multi)):
         scores = heads.lexical.score(match_form(text))
         features = lexical_features(scores, allowed, lead_of(scores.scores * SCORE_SCALE))
-        reading = HeldOut(intent, features, heads.labels[int(scores.scores.argmax())])
+        reading = HeldOut(intent, features, heads.labels[int(scores.scores.argmax())], also=frozenset(also))
         if heads.semantic is not None and text in vectors:
             both = FullFeatures.of(heads, scores, vectors[text], allowed)
             label = heads.labels[int(both.fused.argmax())]
             reading = replace(reading, full=both.values(lead_of(both.fused)), by_both=label)
+        if heads.relevance is not None:
+            meant = np.array([reading.is_meant(label) for label in heads.labels])
+            reading = replace(reading, relevance=(heads.relevance.scores(scores, vectors.get(text)), meant))
         readings.append(reading)
     return readings
 
@@ -101,16 +121,17 @@ def with_stages(heads: Heads, readings: Sequence[HeldOut], *, has_out_of_scope: 
     if len(readings) < LEAST_HELD_OUT:
         return heads
     in_scope = np.array([reading.intent is not None for reading in readings])
-    is_right = np.array([reading.by_lexical == reading.intent for reading in readings])
+    is_right = np.array([reading.is_meant(reading.by_lexical) for reading in readings])
     stage = _stage(np.array([reading.lexical for reading in readings]), is_right, in_scope, heads.lexical_stage, share)
     heads = replace(heads, lexical_stage=stage)
     full = [reading for reading in readings if reading.full is not None]
     if len(full) < LEAST_HELD_OUT:
         return heads
     in_scope = np.array([reading.intent is not None for reading in full])
-    is_right = np.array([reading.by_both == reading.intent for reading in full])
+    is_right = np.array([reading.is_meant(reading.by_both) for reading in full])
     full_stage = _stage(np.array([reading.full for reading in full]), is_right, in_scope, heads.full_stage, share)
-    heads = replace(heads, full_stage=full_stage, early=early_from(stage, full, open_share))
+    early = early_from(stage, full, open_share) if heads.relevance is None else heads.early
+    heads = replace(heads, full_stage=full_stage, early=early)
     judged = judge(heads, full)
     weights = _expected(judged.in_scope)
     return replace(
@@ -127,7 +148,7 @@ def judge(heads: Heads, readings: Sequence[HeldOut]) -> Judged:
         if reading.full is not None and not early:
             confidence, label = heads.full_stage.confidence(reading.full), reading.by_both
         confidences.append(confidence)
-        is_right.append(label == reading.intent)
+        is_right.append(reading.is_meant(label))
         is_early.append(early)
     in_scope = np.array([reading.intent is not None for reading in readings], dtype=np.bool_)
     return Judged(

@@ -10,33 +10,44 @@ from intent.cascade import Cascade, Verdict
 from intent.embed_pool import EmbedPool
 from intent.language import UNDETERMINED, language_of, may_be_in
 from intent.normalize import gist, has_words, normalize
+from intent.parts import FAIRLY_SURE, joined, rivalled
+from intent.readings import N_ALTERNATIVES, nothing, of_exact, of_verdict
 from intent.rules import Rules
 from intent.split import split
+from models.errors import OverloadedError
 from models.policy import Confidence
 from models.ports import Embedded, IntentSource
 from models.reading import (
-    Alternative,
     Certainty,
-    IntentSourceName,
     Neighbour,
     Reading,
     RequestedPreference,
 )
 
-N_ALTERNATIVES = 5
-LEAST_OF_PART = 0.7
-"""A part of a sentence counts as a wish of its own only from this confidence on."""
+MAX_LOOKS = 6
+"""So many texts are embedded for an utterance at most; each piece has a first look before any has a second one."""
+
+SHARE_OF_PIECES, MAX_S_OF_PIECES = 0.5, 0.5
+"""Of the time that is left once the whole is read, and seconds, for its pieces: agents need what remains."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Asked:
-    """What belongs to one request while its text is read."""
+    """What belongs to one request while its text is read.
+
+    Attributes:
+        until_s: instant of the loop's clock at which the encoder is no longer waited for.
+        n_looks: how often the encoder may still be asked.
+        n_ahead: how many texts are still to come; each gets a first look before any gets a second one.
+    """
 
     source: IntentSource
     rules: Rules
     namespace: str
     thresholds: Confidence
     until_s: float
+    n_looks: int = MAX_LOOKS
+    n_ahead: int = 0
 
 
 class Intake:
@@ -75,7 +86,7 @@ class Intake:
 
         Raises:
             OverloadedError: too many utterances wait for the encoder.
-            TimeoutError: the encoder did not answer within `wait_ms`.
+            TimeoutError: the encoder did not read the utterance within `wait_ms`; its pieces may be late.
         """
         asked = _Asked(
             source=source,
@@ -85,39 +96,86 @@ class Intake:
             until_s=asyncio.get_running_loop().time() + wait_ms / 1000,
         )
         text = normalize(utterance)
-        reading = await self._read_whole(text, asked)
+        reading = await self._looked_into(text, self._at_a_glance(text, asked), asked)
+        if reading.parts or (reading.source == "lexical" and reading.confidence == 1.0):
+            return reading
         pieces = split(text)
-        if len(pieces) == 1 or (reading.source == "lexical" and reading.confidence == 1.0):
+        if len(pieces) == 1:
+            return await self._told_from_rival(reading, asked)
+        glances = [self._at_a_glance(piece, asked) for piece in pieces]
+        if not any(self._may_want_else(*each, reading, asked) for each in zip(pieces, glances, strict=True)):
             return reading
-        wishes = _wishes([await self._read_whole(piece, asked) for piece in pieces])
-        # a rule for the whole sentence was not made for its parts
-        if len(wishes) < 2 or (reading.source == "rule" and reading.intent not in [each.intent for each in wishes]):
-            return reading
-        first, *others = wishes
-        return replace(first, text=text, preference=reading.preference, parts=tuple(others))
+        try:
+            return joined(reading, await self._read_pieces(pieces, glances, asked))
+        except (TimeoutError, OverloadedError):
+            return replace(reading, degraded=(*reading.degraded, "parts: no time to read them"))
 
-    async def _read_whole(self, text: str, asked: _Asked) -> Reading:
-        """The reading of a text that is taken to want one thing."""
+    async def _told_from_rival(self, reading: Reading, asked: _Asked) -> Reading:
+        """The reading of a sentence without joints; ambiguous if it may still want two things."""
+        if reading.certainty is not Certainty.SURE or reading.source == "rule" or reading.confidence >= FAIRLY_SURE:
+            return reading
+        sides = self.cascade.seam(reading.text, asked.source)
+        if sides is None:
+            return reading
+        try:
+            return rivalled(
+                reading, await self._read_pieces(sides, [self._at_a_glance(s, asked) for s in sides], asked)
+            )
+        except (TimeoutError, OverloadedError):
+            return replace(reading, degraded=(*reading.degraded, "parts: no time to read them"))
+
+    async def _read_pieces(
+        self, pieces: Sequence[str], glances: Sequence[Reading | Verdict], asked: _Asked
+    ) -> list[Reading]:
+        """One reading a piece, in order."""
+        now_s = asyncio.get_running_loop().time()
+        asked.until_s = now_s + min(SHARE_OF_PIECES * (asked.until_s - now_s), MAX_S_OF_PIECES)
+        found = []
+        for number, (piece, glance) in enumerate(zip(pieces, glances, strict=True), 1):
+            asked.n_ahead = len(pieces) - number
+            found.append(await self._looked_into(piece, glance, asked))
+        return found
+
+    def _may_want_else(self, piece: str, glance: Reading | Verdict, whole: Reading, asked: _Asked) -> bool:
+        """Whether a piece is worth the encoder's time: at a glance it wants something else, or nothing can be told."""
+        if isinstance(glance, Reading):
+            return glance.intent not in (None, whole.intent)
+        if whole.certainty is not Certainty.SURE or not glance.found:
+            return True
+        if self.cascade.wants_neighbours(asked.source) or not self._is_made_for(piece):
+            return True
+        return glance.found[0].intent != whole.intent and glance.confidence >= asked.thresholds.plausible
+
+    async def _looked_into(self, text: str, glance: Reading | Verdict, asked: _Asked) -> Reading:
+        """The reading of a text that is taken to want one thing, with the encoder where a glance was not enough."""
+        if isinstance(glance, Reading):
+            return glance
+        preference = asked.rules.preference(text, asked.namespace)
+        reading = await self._by_vector(text, text, asked, preference, glance)
+        short = gist(text)
+        if reading.certainty is Certainty.SURE or short == text or asked.n_looks <= asked.n_ahead:
+            return reading
+        # An id, an amount or an emoji drags a short sentence away from every example: look again without it.
+        try:
+            again = await self._by_vector(text, short, asked, preference)
+        except (TimeoutError, OverloadedError):
+            return replace(reading, degraded=(*reading.degraded, "encoder: no time for a second look"))
+        return again if again.confidence > reading.confidence else reading
+
+    def _at_a_glance(self, text: str, asked: _Asked) -> Reading | Verdict:
+        """The reading of a text by rules, examples and words, where they are sure of it; else what its words say."""
         source, thresholds = asked.source, asked.thresholds
         preference = asked.rules.preference(text, asked.namespace)
         if not has_words(text):
-            return _nothing(text, preference)
+            return nothing(text, preference)
         ruled = asked.rules.intent(text, asked.namespace, source.intents)
         if ruled is not None:
-            return _of_verdict(text, Verdict((ruled,), thresholds.accept), thresholds, "rule", preference)
+            return of_verdict(text, Verdict((ruled,), thresholds.accept), thresholds, "rule", preference)
         exact = source.exact(text)
         if exact:
-            return _of_exact(text, exact, preference)
+            return of_exact(text, exact, preference)
         verdict = self.cascade.by_words(text, source, thresholds, alone=False)
-        if verdict.is_sure:
-            return _of_verdict(text, verdict, thresholds, "lexical", preference)
-        reading = await self._by_vector(text, text, asked, preference, verdict)
-        short = gist(text)
-        if reading.certainty is Certainty.SURE or short == text:
-            return reading
-        # An id, an amount or an emoji drags a short sentence away from every example: look again without it.
-        again = await self._by_vector(text, short, asked, preference)
-        return again if again.confidence > reading.confidence else reading
+        return of_verdict(text, verdict, thresholds, "lexical", preference) if verdict.is_sure else verdict
 
     async def reread(self, reading: Reading, source: IntentSource) -> Reading:
         """The same utterance read over the intents of another source; one without a vector stays as it is."""
@@ -136,6 +194,7 @@ class Intake:
     ) -> Reading:
         missing = "encoder: not made for this language"
         if self._is_made_for(embedded_text):
+            asked.n_looks -= 1
             left_s = asked.until_s - asyncio.get_running_loop().time()
             embedded = await self._pool.embed(embedded_text, wait_ms=left_s * 1000)
             if embedded.is_trusted:
@@ -145,8 +204,8 @@ class Intake:
             missing = "encoder: too many unknown tokens"
         verdict = self.cascade.by_words(embedded_text, asked.source, asked.thresholds, alone=True)
         if not verdict.found:
-            return _nothing(text, preference, degraded=(missing,))
-        return _of_verdict(text, verdict, asked.thresholds, "lexical", preference, degraded=(missing,))
+            return nothing(text, preference, degraded=(missing,))
+        return of_verdict(text, verdict, asked.thresholds, "lexical", preference, degraded=(missing,))
 
     def _is_made_for(self, text: str) -> bool:
         """Whether the encoder may have been made for the language of a text.
@@ -172,76 +231,10 @@ class Intake:
         languages = self._pool.embedder.languages
         verdict = self.cascade.by_vector(embedded_text, embedded, neighbours, source, thresholds, words, languages)
         if not verdict.found:
-            return _nothing(text, preference)
-        return _of_verdict(text, verdict, thresholds, "semantic", preference, vector=embedded.vector)
+            return nothing(text, preference)
+        return of_verdict(text, verdict, thresholds, "semantic", preference, vector=embedded.vector)
 
     async def _neighbours(self, source: IntentSource, embedded: Embedded) -> Sequence[Neighbour]:
         if source.n_rows <= self._inline_rows:
             return source.neighbours(embedded.vector, N_ALTERNATIVES + 1)
         return await asyncio.to_thread(source.neighbours, embedded.vector, N_ALTERNATIVES + 1)
-
-
-def _wishes(readings: Sequence[Reading]) -> list[Reading]:
-    """The sure ones among the readings of a sentence's parts, in order, each intent once."""
-    first: dict[str | None, Reading] = {}
-    for reading in readings:
-        if reading.certainty is Certainty.SURE and reading.confidence >= LEAST_OF_PART:
-            first.setdefault(reading.intent, reading)
-    return list(first.values())
-
-
-def _of_verdict(
-    text: str,
-    verdict: Verdict,
-    thresholds: Confidence,
-    source: IntentSourceName,
-    preference: RequestedPreference | None,
-    *,
-    vector: bytes | None = None,
-    degraded: tuple[str, ...] = (),
-) -> Reading:
-    best, *others = verdict.found
-    if verdict.is_sure:
-        certainty = Certainty.SURE
-    else:
-        certainty = Certainty.AMBIGUOUS if best.confidence >= thresholds.plausible else Certainty.OUT_OF_SCOPE
-    return Reading(
-        text=text,
-        language=language_of(text),
-        certainty=certainty,
-        intent=best.intent,
-        confidence=best.confidence,
-        source=source,
-        alternatives=tuple(others[:N_ALTERNATIVES]),
-        vector=vector,
-        preference=preference,
-        degraded=degraded,
-    )
-
-
-def _of_exact(text: str, intents: Sequence[str], preference: RequestedPreference | None) -> Reading:
-    """An utterance that stands on cards word for word: certain, unless several intents claim it."""
-    share = 1.0 / len(intents)
-    return Reading(
-        text=text,
-        language=language_of(text),
-        certainty=Certainty.SURE if len(intents) == 1 else Certainty.AMBIGUOUS,
-        intent=intents[0],
-        confidence=share,
-        source="lexical",
-        alternatives=tuple(Alternative(intent, share) for intent in intents[1:]),
-        preference=preference,
-    )
-
-
-def _nothing(text: str, preference: RequestedPreference | None, degraded: tuple[str, ...] = ()) -> Reading:
-    return Reading(
-        text=text,
-        language=language_of(text),
-        certainty=Certainty.OUT_OF_SCOPE,
-        intent=None,
-        confidence=0.0,
-        source="semantic",
-        preference=preference,
-        degraded=degraded,
-    )

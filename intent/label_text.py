@@ -27,10 +27,15 @@ def label_text(intent: str) -> str | None:
     return words if n_letters >= _LEAST_LETTERS or (n_letters and not words.isascii()) else None
 
 
-def with_label_texts(examples: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """(normalized text, intent) examples, each once, and after them the label text of each intent that has one."""
+def with_label_texts(examples: Iterable[tuple[str, str]], more: Iterable[str] = ()) -> list[tuple[str, str]]:
+    """(normalized text, intent) examples, each once, and after them the label text of each intent that has one.
+
+    Args:
+        examples: normalized.
+        more: intents beside those of the examples.
+    """
     found = dict.fromkeys((text, intent) for text, intent in examples)
-    for intent in sorted({intent for _, intent in found}):
+    for intent in sorted({*more, *(intent for _, intent in found)}):
         text = label_text(intent)
         if text is not None:
             found.setdefault((text, intent))

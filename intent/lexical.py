@@ -21,10 +21,14 @@ class LexicalScores(NamedTuple):
     Attributes:
         scores: float32, shape (n_labels,): signed distance from each label's border; 0 is on it.
         coverage: share of the text's weight, 0..1, that stands in grams the classifier knows.
+        rows: of the known grams.
+        values: float32, what each of them weighs in the text.
     """
 
     scores: Floats
     coverage: float
+    rows: list[int]
+    values: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +57,8 @@ class Lexical:
         """Scores of a text in its matching form."""
         rows, values, coverage = weighted(grams(form), self.vocabulary, self.idf, self.unseen_idf)
         if not rows:
-            return LexicalScores(self.bias, coverage)
-        return LexicalScores(values @ self.weights[rows] + self.bias, coverage)
+            return LexicalScores(self.bias, coverage, rows, values)
+        return LexicalScores(values @ self.weights[rows] + self.bias, coverage, rows, values)
 
 
 def weighted(

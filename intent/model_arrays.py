@@ -17,6 +17,8 @@ Arrays = Mapping[str, NDArray[Any]]
 
 _INTEGERS = frozenset({"first"})
 _RISK = ("confidences", "n_wrong", "n_above")
+RELEVANCE = ("lexical", "vectors", "centre", "bias")
+"""The arrays of a `Relevance`, in the order of its fields."""
 
 
 def bytes_of(heads: Heads) -> bytes:
@@ -32,6 +34,8 @@ def bytes_of(heads: Heads) -> bytes:
     if semantic is not None:
         arrays |= {"semantic_weights": semantic.weights, "semantic_bias": semantic.bias}
         arrays |= {"prototypes": semantic.prototypes, "first": semantic.first}
+    if heads.relevance is not None:
+        arrays |= {f"relevance_{part}": getattr(heads.relevance, part) for part in RELEVANCE}
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
@@ -50,18 +54,21 @@ def read_arrays(content: bytes) -> Arrays:
         raise ValueError(f"no archive of plain arrays ({error})") from error
 
 
-def checked(arrays: Arrays, *, n_rows: int, n_labels: int) -> Arrays:
+def checked(arrays: Arrays, *, n_rows: int, n_labels: int, has_relevance: bool = False) -> Arrays:
     """The arrays, if they are those of heads.
 
     Args:
         arrays: by name.
         n_rows: grams in the vocabulary.
         n_labels: intents.
+        has_relevance: whether the heads say what a text means besides.
 
     Raises:
         ValueError: one is missing, or has another shape or type; the message gives both.
     """
     shapes = _shapes(arrays, n_rows, n_labels)
+    if has_relevance:
+        shapes |= _shapes_of_relevance(arrays, n_rows, n_labels)
     if set(arrays) != set(shapes):
         raise ValueError(f"holds the arrays {sorted(arrays)}, expected {sorted(shapes)}")
     for name, shape in shapes.items():
@@ -91,3 +98,14 @@ def _shapes(arrays: Arrays, n_rows: int, n_labels: int) -> dict[str, tuple[int, 
         shapes |= {"semantic_weights": (n_labels, dim), "semantic_bias": (n_labels,)}
         shapes |= {"prototypes": (n_prototypes, dim), "first": (n_labels,)}
     return shapes
+
+
+def _shapes_of_relevance(arrays: Arrays, n_rows: int, n_labels: int) -> dict[str, tuple[int, ...]]:
+    """Its vectors are as long as those of the semantic head, or of no length where there is none."""
+    dim = (*arrays["prototypes"].shape, 0, 0)[1] if "prototypes" in arrays else 0
+    return {
+        "relevance_lexical": (n_rows, n_labels),
+        "relevance_vectors": (n_labels, dim),
+        "relevance_centre": (dim,),
+        "relevance_bias": (n_labels,),
+    }

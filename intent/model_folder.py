@@ -18,12 +18,13 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from intent.confidence import Confidence, RiskTable
+from intent.confidence import RiskTable
 from intent.embedder import FileRecord
 from intent.heads import Heads, Stage
 from intent.lexical import Lexical
-from intent.model_arrays import Arrays, bytes_of, checked, read_arrays
-from intent.prior import PRIOR
+from intent.model_arrays import RELEVANCE, Arrays, bytes_of, checked, read_arrays
+from intent.model_numbers import Numbers, Slopes
+from intent.relevance import Relevance
 from intent.semantic import Semantic
 from models.errors import ModelError
 
@@ -55,36 +56,6 @@ class Origin(BaseModel):
     metrics: dict[str, Any] = Field(default_factory=dict)
 
 
-class _Slopes(BaseModel):
-    """A `Confidence`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    weights: tuple[float, ...]
-    bias: float
-
-    @classmethod
-    def of(cls, confidence: Confidence) -> Self:
-        return cls(weights=confidence.weights, bias=confidence.bias)
-
-    def confidence(self) -> Confidence:
-        return Confidence(self.weights, self.bias)
-
-
-class _Numbers(BaseModel):
-    """The single numbers of heads; their arrays are in a file of their own."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    unseen_idf: float
-    lexical_weight: float
-    early: float
-    lexical_in_scope: _Slopes
-    lexical_is_right: _Slopes
-    full_in_scope: _Slopes
-    full_is_right: _Slopes
-
-
 class Manifest(Origin):
     """What a model folder holds.
 
@@ -102,7 +73,7 @@ class Manifest(Origin):
     labels: tuple[str, ...] = Field(min_length=2)
     labels_sha256: str
     languages: tuple[str, ...] = ()
-    numbers: _Numbers
+    numbers: Numbers
     versions: dict[str, str]
     files: dict[str, FileRecord]
 
@@ -112,11 +83,6 @@ class Manifest(Origin):
             raise ValueError(f"files are {sorted(self.files)}, expected {[ARRAYS_FILE, VOCABULARY_FILE]}")
         if len(set(self.labels)) < len(self.labels):
             raise ValueError("a label stands twice in labels")
-        for name, prior in (("lexical", PRIOR.lexical_stage), ("full", PRIOR.full_stage)):
-            for part in ("in_scope", "is_right"):
-                n, wanted = len(getattr(self.numbers, f"{name}_{part}").weights), len(getattr(prior, part).weights)
-                if n != wanted:
-                    raise ValueError(f"{name}_{part} has {n} weights, expected {wanted}")
         derived = labels_digest(self.labels)
         if self.labels_sha256 != derived:
             raise ValueError(f"labels_sha256 is {self.labels_sha256}, but the labels give {derived}")
@@ -151,7 +117,7 @@ def save_heads(heads: Heads, folder: Path, origin: Origin, encoder: Path | None 
         labels=heads.labels,
         labels_sha256=labels_digest(heads.labels),
         languages=tuple(sorted(heads.languages)),
-        numbers=_numbers_of(heads),
+        numbers=Numbers.of(heads),
         versions={"python": platform.python_version(), **{name: version(name) for name in ("numpy", "scikit-learn")}},
         files={name: FileRecord.of(content) for name, content in contents.items()},
     )
@@ -215,7 +181,12 @@ def load_heads(folder: Path, *, encoder_id: str | None = None) -> Heads:
     words = _read_verified(folder, VOCABULARY_FILE, manifest).decode("utf-8")
     vocabulary = {gram: row for row, gram in enumerate(words.split("\n"))} if words else {}
     try:
-        arrays = checked(read_arrays(content), n_rows=len(vocabulary), n_labels=len(manifest.labels))
+        arrays = checked(
+            read_arrays(content),
+            n_rows=len(vocabulary),
+            n_labels=len(manifest.labels),
+            has_relevance=manifest.numbers.relevance is not None,
+        )
     except ValueError as error:
         raise ModelError(f"{folder / ARRAYS_FILE}: {error}; {_FIX}") from error
     numbers = manifest.numbers
@@ -232,6 +203,7 @@ def load_heads(folder: Path, *, encoder_id: str | None = None) -> Heads:
         lexical_weight=numbers.lexical_weight,
         early=numbers.early,
         languages=frozenset(manifest.languages),
+        relevance=_relevance(numbers, arrays),
     )
 
 
@@ -251,18 +223,6 @@ def read_manifest(folder: Path) -> Manifest:
         raise ModelError(f"{path} is not a model's manifest of format {FORMAT} ({found}); {_FIX}") from error
 
 
-def _numbers_of(heads: Heads) -> _Numbers:
-    return _Numbers(
-        unseen_idf=heads.lexical.unseen_idf,
-        lexical_weight=heads.lexical_weight,
-        early=heads.early,
-        lexical_in_scope=_Slopes.of(heads.lexical_stage.in_scope),
-        lexical_is_right=_Slopes.of(heads.lexical_stage.is_right),
-        full_in_scope=_Slopes.of(heads.full_stage.in_scope),
-        full_is_right=_Slopes.of(heads.full_stage.is_right),
-    )
-
-
 def _vocabulary_of(lexical: Lexical) -> bytes:
     return "\n".join(sorted(lexical.vocabulary, key=lexical.vocabulary.__getitem__)).encode()
 
@@ -279,6 +239,13 @@ def _read_verified(folder: Path, name: str, manifest: Manifest) -> bytes:
     return content
 
 
-def _stage(in_scope: _Slopes, is_right: _Slopes, arrays: Arrays, name: str) -> Stage:
+def _stage(in_scope: Slopes, is_right: Slopes, arrays: Arrays, name: str) -> Stage:
     risk = RiskTable(*(arrays[f"{name}_{part}"] for part in ("confidences", "n_wrong", "n_above")))
     return Stage(in_scope.confidence(), is_right.confidence(), risk)
+
+
+def _relevance(numbers: Numbers, arrays: Arrays) -> Relevance | None:
+    if numbers.relevance is None:
+        return None
+    lexical, vectors, centre, bias = (arrays[f"relevance_{part}"] for part in RELEVANCE)
+    return Relevance(lexical, vectors, centre, bias, numbers.relevance.confidence.confidence(), numbers.relevance.least)

@@ -14,6 +14,7 @@ from intent.fit_stages import Judged
 from intent.heads import Heads
 from intent.label_text import with_label_texts
 from intent.language import are_mostly_others
+from intent.multi import NO_MULTI, Multi
 from intent.normalize import has_words, normalize
 from intent.vector_cache import Progress, VectorCache, silent, trusted
 from models.errors import ModelError
@@ -40,6 +41,7 @@ def train(
     out_of_scope: Sequence[str] = (),
     seed: int = 0,
     progress: Progress = silent,
+    multi: Multi = NO_MULTI,
 ) -> Trained:
     """Embed what is not embedded yet, fit, and examine.
 
@@ -51,28 +53,35 @@ def train(
         out_of_scope: texts that mean none of the intents.
         seed: of folds and clusters.
         progress: told of the embedding.
+        multi: texts that mean several intents, as they were written; its `none` are among the `out_of_scope`.
 
     Raises:
         ModelError: the examples have fewer than two intents, or nothing is held out but out-of-scope texts.
     """
-    known = [Example(*pair) for pair in with_label_texts(distinct(examples))]
-    intents = {example.intent for example in known}
+    multi = multi.normalized()
+    known = [Example(*pair) for pair in with_label_texts(distinct(examples), multi.intents)]
+    intents = {example.intent for example in known} | multi.intents
     if len(intents) < 2:
         raise ModelError(f"the examples have {len(intents)} intent(s), classifiers need at least 2")
     kept = [example for example in distinct(held_out) if example.intent in intents]
-    outside = _outside(held_out, out_of_scope, intents)
+    unknown = (text for text, meant in multi.held_out if intents.isdisjoint(meant))
+    outside = _outside(held_out, (*out_of_scope, *unknown), intents)
     started = time.perf_counter()
-    embedded = vectors.of([*(each.text for each in (*known, *kept)), *outside], progress)
+    texts = [text for text, _ in (*known, *kept, *multi.examples, *multi.held_out)]
+    embedded = vectors.of([*texts, *outside], progress)
     embedded_at = time.perf_counter()
-    is_foreign = are_mostly_others((example.text for example in known), vectors.embedder.languages)
-    usable = {} if is_foreign else trusted(embedded)
-    heads, judged = fit_and_judge(known, usable, held_out=kept, out_of_scope=outside, seed=seed)
+    fitted_on = (text for text, _ in (*known, *multi.examples))
+    usable = {} if are_mostly_others(fitted_on, vectors.embedder.languages) else trusted(embedded)
+    heads, judged = fit_and_judge(known, usable, held_out=kept, out_of_scope=outside, seed=seed, multi=multi)
     metrics: dict[str, Any] = {"n_labels": len(heads.labels), "n_examples": len(known), "n_held_out": len(kept)}
     metrics |= {"n_out_of_scope": len(outside), "has_semantic_head": heads.semantic is not None}
+    if multi.examples:
+        metrics |= {"n_multi": len(multi.examples), "set_f1": None if judged is None else judged.set_f1}
     metrics |= {"embed_s": round(embedded_at - started, 2), "fit_s": round(time.perf_counter() - embedded_at, 2)}
     if judged is not None:
-        metrics |= {"measured_on": "held-out texts" if kept else "cross-validation", **_figures(heads, judged)}
-    return Trained(heads, metrics, len(known))
+        measured_on = "held-out texts" if kept or multi.held_out else "cross-validation"
+        metrics |= {"measured_on": measured_on, **_figures(heads, judged)}
+    return Trained(heads, metrics, len(known) + len(multi.examples))
 
 
 def _outside(held_out: Sequence[Example], out_of_scope: Sequence[str], intents: set[str]) -> list[str]:

@@ -16,6 +16,7 @@ from intent.calibrate import Calibration
 from intent.cascade import Cascade
 from intent.dummy_embedder import DummyEmbedder
 from intent.embed_pool import EmbedPool
+from intent.heads import Heads
 from intent.intake import Intake
 from intent.llm.breaker import LlmBreaker
 from intent.llm.escalate import Escalation
@@ -140,20 +141,23 @@ def service_of(
     clock: FakeClock | None = None,
     records: MemoryRecords | None = None,
     model: LanguageModel | None = None,
+    heads: Heads | None = None,
     seed: int = 7,
 ) -> Desk:
     """A service over these cards; None stands for the shipped policy, the dummy encoder, a new clock and store.
 
-    Unless a `model` is given, no language model is asked.
+    Unless a `model` is given, no language model is asked; without `heads` the nearest texts decide.
     """
     encoder = DummyEmbedder() if embedder is None else embedder
     clock, records = clock or FakeClock(), records or MemoryRecords()
     snapshot = snapshot_of(cards, policy, encoder)
+    cascade = Cascade(Calibration())
+    cascade.use(heads)
     journal = Journal(records, max_rows=1000, batch=1000, wait_ms=1, clock=clock)
     service = RouteService(
         FixedRegistry(snapshot),
         Decider(
-            Intake(EmbedPool(encoder, n_threads=1), Cascade(Calibration())),
+            Intake(EmbedPool(encoder, n_threads=1), cascade),
             Escalation(model, clock, LlmBreaker(clock)),
             clock,
         ),

@@ -26,13 +26,13 @@ def evaluate_intents(
     Raises:
         RouterError: a file, the model or the encoder cannot be used.
     """
-    from intent.evaluate import figures, read_all, unknown_labels
+    from intent.evaluate import Meant, figures, figures_of_sets, read_all, unknown_labels
     from intent.examples import read_examples
     from intent.model_folder import load_heads
     from models.errors import ModelError
 
     labelled, outside = read_examples(test), read_examples(oos_test)
-    if not labelled.examples:
+    if not labelled.examples and not labelled.multi:
         raise ModelError(f"there are no labelled texts in {', '.join(map(str, test))}")
     embedder = embedder_of(encoder, model)
     about: dict[str, Any] = {}
@@ -42,12 +42,15 @@ def evaluate_intents(
         given, held_out = read_examples(train), read_examples(val)
         heads, metrics, n_examples = trained([], given, held_out, embedder=embedder, cache=cache, seed=seed)
         about = {"n_train": n_examples, "embed_s": metrics["embed_s"], "fit_s": metrics["fit_s"]}
-    out_of_scope = (*labelled.out_of_scope, *outside.out_of_scope, *(each.text for each in outside.examples))
-    texts = [*labelled.examples, *((text, None) for text in out_of_scope)]
+    out_of_scope = [*labelled.out_of_scope, *outside.out_of_scope]
+    out_of_scope += [text for text, _ in (*outside.examples, *outside.multi)]
+    texts: list[tuple[str, Meant]] = [*labelled.examples, *((text, None) for text in out_of_scope)]
+    texts += [(text, frozenset(intents)) for text, intents in labelled.multi]
     _tell_unknown(unknown_labels(heads, texts))
     with bar("reading") as told:
         readings = read_all(heads, embedder.embed, texts, told, embedder.languages)
-    return {**figures(heads, readings), **about}
+    sets = figures_of_sets(readings) if labelled.multi or heads.relevance is not None else {}
+    return {**figures(heads, readings), **sets, **about}
 
 
 def _tell_unknown(unknown: Mapping[str, int]) -> None:

@@ -48,7 +48,7 @@ def train(
     cards: Annotated[list[Path] | None, typer.Option(help="Card file or folder; may be given several times.")] = None,
     examples: Annotated[
         list[Path] | None,
-        typer.Option(help='JSON Lines of {"text", "intent"}, optionally gzipped; the intent "oos" is out of scope.'),
+        typer.Option(help='JSON Lines of {"text", "intent"} or {"text", "intents": […]}; "oos" or none: out of scope.'),
     ] = None,
     val: Annotated[
         list[Path] | None, typer.Option(help="The same, held out to fit confidences on; none: cross-validation.")
@@ -105,10 +105,13 @@ def _check(
 def _train(wanted: _Wanted, *, fine_tune: bool) -> dict[str, Any]:
     from intent.examples import read_examples
     from intent.model_folder import check_writable, save_heads
+    from models.errors import ModelError
 
     check_writable(wanted.out)
     from_cards, data = card_examples(wanted.cards) if wanted.cards else ([], {})
     given, held_out = read_examples(wanted.examples), read_examples(wanted.val)
+    if fine_tune and (given.multi or held_out.multi):
+        raise ModelError("--fine-tune: texts of several intents cannot tune the encoder; leave it or them out")
     data = {**data, **given.digests, **held_out.digests}
     with TemporaryDirectory(prefix="agency-router-") as work:
         if fine_tune:

@@ -74,6 +74,7 @@ def trained(
     Raises:
         ModelError: the examples cannot be used, or the cache cannot.
     """
+    from intent.multi import Multi
     from intent.train import train
     from intent.vector_cache import VectorCache
 
@@ -85,6 +86,7 @@ def trained(
             out_of_scope=(*given.out_of_scope, *held_out.out_of_scope),
             seed=seed,
             progress=told,
+            multi=Multi(given.multi, held_out.multi, given.out_of_scope),
         )
 
 

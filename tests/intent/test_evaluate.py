@@ -5,13 +5,15 @@ from dataclasses import replace
 import pytest
 
 from intent.dummy_embedder import DummyEmbedder
-from intent.evaluate import Read, figures, read_all, unknown_labels
+from intent.evaluate import Read, figures, figures_of_sets, read_all, unknown_labels
 from intent.fit_classifiers import Example
 from intent.heads import Heads
 from intent.train import train
 from intent.vector_cache import VectorCache
 from models.ports import Embedded
 from tests.intent.labelled import OUTSIDE, sentences
+from tests.intent.several import ROWS as SEVERAL
+from tests.intent.several import multi, nothing, single
 
 ROWS = sentences()
 HEADS = train(ROWS[:300], VectorCache(DummyEmbedder()), held_out=ROWS[300:600], out_of_scope=OUTSIDE).heads
@@ -96,3 +98,35 @@ def test_progress_is_told_to_the_end(n: int) -> None:
     told: list[tuple[int, int]] = []
     read_all(HEADS, Watched(), ROWS[:n], lambda n_done, total: told.append((n_done, total)))
     assert told[-1] == (n, n)
+
+
+def test_texts_of_several_intents_are_right_if_the_best_reading_is_one_of_them() -> None:
+    readings = [
+        Read(frozenset("ab"), "b", 0.9, False, 1.0, (("a", 0.6), ("c", 0.4))),
+        Read(frozenset("ab"), "c", 0.4, False, 1.0),
+        Read("a", "a", 0.9, False, 1.0),
+        Read(None, "a", 0.2, False, 1.0),
+    ]
+    assert [each.is_right for each in readings] == [True, False, True, False]
+    assert figures(HEADS, readings)["accuracy"] == 2 / 3
+    assert [each.named(0.5) for each in readings] == [{"a", "b"}, set(), {"a"}, set()]
+    assert [each.named(0.3) for each in readings] == [{"a", "b", "c"}, {"c"}, {"a"}, set()]
+    found = figures_of_sets(readings)
+    assert (found["n_multi"], found["set_named"]["exact"], found["set_acted_on"]["exact"]) == (2, 0.5, 0.75)
+    assert found["set_named"]["recall"] == 3 / 5
+
+
+def test_heads_that_know_several_intents_read_them_all() -> None:
+    rows, rest = SEVERAL[:260], SEVERAL[260:]
+    outside = nothing(rows)
+    heads = train(single(rows), VectorCache(DummyEmbedder()), out_of_scope=outside, multi=multi(rows)).heads
+    embed = Watched()
+    readings = read_all(heads, embed, rest)
+    assert embed.n == len(rest)
+    assert figures_of_sets(readings)["set_named"]["f1"] > 0.95
+    assert figures(heads, readings)["accuracy"] > 0.95
+
+
+def test_unknown_labels_are_counted_in_sets_too() -> None:
+    texts = [("a", frozenset(("check_parcel", "fly"))), ("b", frozenset(("fly", "swim"))), ("c", None)]
+    assert unknown_labels(HEADS, texts) == {"fly": 2, "swim": 1}

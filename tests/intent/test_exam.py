@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, roc_auc_score
 
-from intent.exam import at_risk, auroc, expected_calibration_error, fpr_at_recall, macro_f1
+from intent.exam import at_risk, auroc, expected_calibration_error, fpr_at_recall, macro_f1, set_scores
 
 _SCORES = st.lists(st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.9, 1.0]), min_size=1, max_size=20)
 
@@ -46,3 +46,17 @@ def test_coverage_is_of_texts_in_scope_and_wrong_of_all() -> None:
     assert found["coverage"] == pytest.approx({"0.02": 2 / 3, "0.05": 2 / 3})
     assert found["wrong"] == {"0.02": 0.25, "0.05": 0.5}
     assert found["thresholds"] == {"0.02": 0.75, "0.05": 0.65}
+
+
+def test_sets_are_compared_pair_by_pair_text_by_text_and_as_wholes() -> None:
+    found = set_scores([{"a", "b"}, {"a"}, set(), {"c"}], [{"a", "c"}, {"a"}, set(), set()])
+    # two of four that were read, two of three that were meant
+    assert found["precision"] == 2 / 4
+    assert found["recall"] == 2 / 3
+    assert found["f1"] == 4 / 7
+    assert found["exact"] == 2 / 4
+    assert found["f1_by_text"] == (0.5 + 1 + 1 + 0) / 4
+
+
+def test_nothing_read_where_nothing_is_meant_is_right_but_earns_no_pair() -> None:
+    assert set_scores([set()], [set()]) == {"f1": 0.0, "precision": 0.0, "recall": 0.0, "exact": 1.0, "f1_by_text": 1.0}

@@ -8,6 +8,7 @@ import pytest
 
 from intent.examples import distinct, read_examples
 from intent.fit_classifiers import Example
+from intent.multi import MultiExample
 from models.errors import ModelError
 
 
@@ -66,3 +67,37 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 def test_distinct_examples_are_normalized_and_those_without_words_left_out() -> None:
     rows = [Example("Ｗhere  is it", "a"), Example("Where is it", "a"), Example("Where is it", "b"), Example("?!", "a")]
     assert distinct(rows) == [Example("Where is it", "a"), Example("Where is it", "b")]
+
+
+def test_rows_may_mean_several_intents_one_or_none(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl",
+        '{"text": "cancel it and tell me where it is", "intents": ["cancel", " track "], "fold": 3}',
+        '{"text": "stop", "intents": ["cancel"]}',
+        '{"text": "again", "intents": ["cancel", "cancel"]}',
+        '{"text": "hm", "intents": []}',
+        '{"text": "tell a joke", "intents": ["oos"]}',
+        '{"text": "where is it", "intent": "track"}',
+    )
+    found = read_examples([path])
+    assert found.multi == (MultiExample("cancel it and tell me where it is", ("cancel", "track")),)
+    assert found.examples == (Example("stop", "cancel"), Example("again", "cancel"), Example("where is it", "track"))
+    assert found.out_of_scope == ("hm", "tell a joke")
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ('"intents": "cancel"', 'intents: expected a list of texts, found "cancel"'),
+        ('"intents": ["cancel", 5]', 'intents: expected a list of texts, found ["cancel", 5]'),
+        ('"intents": ["cancel", " "]', "intents: expected a list of texts"),
+        ('"intents": null', "intents: expected a list of texts, found null"),
+        ('"intents": ["a", "oos"]', 'intents: "oos" is none of the intents and stands alone'),
+        ('"intent": "a", "intents": ["a", "b"]', "intents: give either these or intent, not both"),
+    ],
+)
+def test_wrong_lists_of_intents_are_told(tmp_path: Path, fields: str, told: str) -> None:
+    path = write(tmp_path / "a.jsonl", f'{{"text": "x", {fields}}}')
+    with pytest.raises(ModelError) as caught:
+        read_examples([path])
+    assert told in str(caught.value)

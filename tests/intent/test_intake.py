@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -15,11 +16,14 @@ from intent.cascade import Cascade
 from intent.dummy_embedder import DummyEmbedder
 from intent.embed_pool import EmbedPool
 from intent.embedder import OnnxEmbedder, bundled
+from intent.fit import fit
 from intent.heads import Heads
-from intent.intake import LEAST_OF_PART, N_ALTERNATIVES, Intake
+from intent.intake import MAX_LOOKS, Intake
 from intent.normalize import normalize
+from intent.parts import LEAST_OF_PART
+from intent.readings import N_ALTERNATIVES
 from intent.rules import Rules
-from intent.split import MAX_PARTS
+from intent.split import MAX_PARTS, split
 from models.errors import OverloadedError
 from models.policy import Confidence, Policy, Rule
 from models.ports import Embedded, IntentSource
@@ -27,6 +31,8 @@ from models.reading import Certainty, Neighbour, Reading
 from router.snapshot import Snapshot
 from tests.builders import capability, card, snapshot_of
 from tests.intent.fitted import BOTH, Source, heads_of
+from tests.intent.labelled import sentences, vectors_of
+from tests.intent.several import ROWS, VECTORS, multi, nothing, single
 from tests.router.memory_store import CountingEmbedder, WaitingEmbedder, pool_of
 
 MINUTE = 60_000.0
@@ -456,12 +462,27 @@ async def test_a_sentence_that_stands_on_a_card_is_one_wish() -> None:
     assert source.looked_up == [whole]
 
 
-@pytest.mark.parametrize(("confidence", "n_parts"), [(LEAST_OF_PART - 0.01, 0), (LEAST_OF_PART, 1)])
-async def test_a_part_needs_more_confidence_than_a_sentence(confidence: float, n_parts: int) -> None:
-    rule = Rule(pattern="^track", intent="track", confidence=confidence)
-    reading = await read_parts("cancel my order and track it", rule)
-    assert reading.certainty is (Certainty.SURE if n_parts else Certainty.OUT_OF_SCOPE)
-    assert len(reading.parts) == n_parts
+@pytest.mark.parametrize(
+    ("one", "other", "certainties"),
+    [
+        (LEAST_OF_PART, 0.5, [Certainty.SURE, Certainty.SURE]),
+        (LEAST_OF_PART, 0.3, [Certainty.SURE, Certainty.AMBIGUOUS]),
+        (0.3, LEAST_OF_PART, [Certainty.AMBIGUOUS, Certainty.SURE]),
+        (LEAST_OF_PART, 0.29, []),
+        # the whole is no intent here, so that one piece that may be acted on is enough
+        (0.5, 0.3, [Certainty.SURE, Certainty.AMBIGUOUS]),
+        (0.49, 0.49, []),
+    ],
+)
+async def test_beside_a_sure_part_a_plausible_one_is_a_wish_too(
+    one: float, other: float, certainties: list[Certainty]
+) -> None:
+    rules = (
+        Rule(pattern="^cancel it$", intent="cancel", confidence=one),
+        Rule(pattern="^track it$", intent="track", confidence=other),
+    )
+    reading = await read_parts("cancel it and track it", *rules)
+    assert [each.certainty for each in (reading, *reading.parts) if each.intent] == certainties
 
 
 async def test_there_are_at_most_so_many_parts() -> None:
@@ -470,7 +491,103 @@ async def test_there_are_at_most_so_many_parts() -> None:
     reading = await read_parts(" and ".join(wishes), source=source)
     # the last part holds all the rest and so is nothing that is known
     assert named(reading) == ["i0", "i1", "i2"][: MAX_PARTS - 1]
-    assert len(source.looked_up) == 1 + MAX_PARTS
+    # the last one is the whole sentence's end
+    assert len(set(source.looked_up)) == 1 + MAX_PARTS
+
+
+class LateEmbedder(CountingEmbedder):
+    """Takes far too long for any text but the first ones."""
+
+    def __init__(self, n_quick: int) -> None:
+        super().__init__()
+        self.n_quick = n_quick
+        self.may_end = threading.Event()
+
+    def embed(self, text: str) -> Embedded:
+        if len(self.asked) >= self.n_quick:
+            self.may_end.wait(10)
+        return super().embed(text)
+
+
+async def test_a_part_that_comes_too_late_leaves_the_whole_reading_and_some_time() -> None:
+    near = [Neighbour("track", 0.9), Neighbour("refund", 0.2)]
+    embedder = LateEmbedder(n_quick=1)
+    with pool_of(embedder) as pool:
+        started = time.monotonic()
+        reading = await read_parts("cancel my order and what is this", neighbours=near, pool=pool, wait_ms=200)
+        took_ms = 1000 * (time.monotonic() - started)
+        embedder.may_end.set()
+    assert (named(reading), reading.certainty) == (["track"], Certainty.SURE)
+    assert reading.degraded == ("parts: no time to read them",)
+    assert took_ms < 200
+
+
+async def test_pieces_take_no_longer_than_half_a_second_however_much_time_there_is() -> None:
+    embedder = LateEmbedder(n_quick=1)
+    with pool_of(embedder) as pool:
+        started = time.monotonic()
+        reading = await read_parts("cancel my order and what is this", pool=pool, wait_ms=20_000)
+        took_s = time.monotonic() - started
+        embedder.may_end.set()
+    assert reading.degraded == ("parts: no time to read them",)
+    assert 0.4 < took_s < 3
+
+
+async def test_a_second_look_that_comes_too_late_leaves_the_first_one() -> None:
+    near = [Neighbour("track", 0.65), Neighbour("refund", 0.6)]
+    embedder = LateEmbedder(n_quick=1)
+    with pool_of(embedder) as pool:
+        reading = await read_parts("what is this 4711", neighbours=near, pool=pool, wait_ms=100)
+        embedder.may_end.set()
+    assert (reading.intent, reading.certainty) == ("track", Certainty.AMBIGUOUS)
+    assert reading.degraded == ("encoder: no time for a second look",)
+
+
+async def test_a_full_queue_refuses_no_utterance_whose_whole_is_read() -> None:
+    class Full(EmbedPool):
+        """Has room for one text."""
+
+        n_asked = 0
+
+        async def embed(self, text: str, *, wait_ms: float) -> Embedded:
+            self.n_asked += 1
+            if self.n_asked > 1:
+                raise OverloadedError("too many texts wait for the encoder", retry_after_ms=10)
+            return await super().embed(text, wait_ms=wait_ms)
+
+    with Full(CountingEmbedder()) as pool:
+        reading = await read_parts("one thing here and another there", pool=pool)
+    assert reading.degraded == ("parts: no time to read them",)
+
+
+@pytest.mark.parametrize("n_pieces", range(1, MAX_PARTS + 2))
+async def test_a_sentence_costs_so_many_looks_at_most(n_pieces: int, counting: CountingEmbedder) -> None:
+    # each piece and the whole hold a number and mean nothing: a second look at each would be wished for
+    sentence = " and ".join(f"thing {number} here" for number in range(n_pieces))
+    with pool_of(counting) as pool:
+        await read_parts(sentence, pool=pool)
+    assert len(counting.asked) <= MAX_LOOKS
+    assert set(split(sentence)) <= {sentence, *counting.asked}
+
+
+async def test_pieces_whose_words_tell_of_nothing_else_are_not_embedded(
+    heads: Heads, counting: CountingEmbedder
+) -> None:
+    reading = await read_with(heads, "please stop and cancel my order, stop the order", counting)
+    assert named(reading) == ["cancel_order"]
+    assert len(counting.asked) <= 1
+    both = await read_with(heads, "please cancel my order, has my refund arrived", counting)
+    assert named(both) == ["cancel_order", "refund_status"]
+
+
+async def test_two_intents_that_could_both_be_acted_on_are_no_silent_pick() -> None:
+    rivals = await reading_of([0.9, 0.89], Confidence())
+    first, second = Calibration().confidences([0.9, 0.89])
+    assert first > second > 0.5
+    assert (rivals.certainty, [each.confidence for each in rivals.alternatives]) == (Certainty.AMBIGUOUS, [second])
+    # a second one that is less likely than not does not hold the first one up, whatever is accepted
+    alone = await reading_of([0.9, 0.7], Confidence(accept=0.1))
+    assert (alone.certainty, alone.alternatives[0].confidence > 0.1) == (Certainty.SURE, False)
 
 
 async def test_the_whole_sentence_says_the_preference_of_all() -> None:
@@ -623,3 +740,82 @@ async def test_half_a_surrogate_pair_is_a_blank_to_every_stage(heads: Heads, cou
     assert (one.intent, one.confidence, one.text) == ("cancel_order", 1.0, "请取消 我的订单")
     ruled = await read_parts("give me \udfff money", REFUND_RULE, source=Source(intents=["refund"]))
     assert (ruled.intent, ruled.text) == ("refund", "give me money")
+
+
+def several_of(heads: Heads) -> tuple[Cascade, Source]:
+    """A cascade of heads, and a source of all their intents that knows no text word for word."""
+    cascade = Cascade(Calibration())
+    cascade.use(heads)
+    return cascade, Source(intents=heads.labels)
+
+
+@pytest.fixture(scope="module")
+def knowing_several() -> Heads:
+    """Heads fitted on texts of which many mean several intents."""
+    return fit(single(ROWS), VECTORS, out_of_scope=nothing(ROWS), multi=multi(ROWS))
+
+
+@pytest.mark.parametrize(
+    ("utterance", "intents"),
+    [
+        ("please cancel the parcel right away", ["cancel", "parcel", "urgent"]),
+        ("the invoice, send it next week", ["invoice", "send", "later"]),
+        ("could you check it", ["check"]),
+    ],
+)
+async def test_an_undivided_sentence_may_mean_several_intents_in_order(
+    knowing_several: Heads, counting: CountingEmbedder, utterance: str, intents: list[str]
+) -> None:
+    cascade, source = several_of(knowing_several)
+    with pool_of(counting) as pool:
+        reading = await read(Intake(pool, cascade), snapshot_of([]), utterance, source=source)
+    assert named(reading) == intents
+    assert all(each.certainty is Certainty.SURE and each.text == utterance for each in (reading, *reading.parts))
+    assert len(counting.asked) == 1
+
+
+async def test_each_of_several_intents_meets_the_thresholds_by_itself(
+    knowing_several: Heads, counting: CountingEmbedder
+) -> None:
+    cascade, source = several_of(knowing_several)
+    utterance = "please cancel the parcel right away"
+    with pool_of(counting) as pool:
+        intake = Intake(pool, cascade)
+        reading = await read(intake, snapshot_of([]), utterance, source=source)
+        confidences = {each.intent: each.confidence for each in (reading, *reading.parts)}
+        middle = sorted(confidences.values())[1]
+        strict = Confidence(accept=middle, plausible=0.3)
+        asked = await read(intake, snapshot_of([]), utterance, source=source, thresholds=strict)
+    for each in (asked, *asked.parts):
+        expected = Certainty.SURE if confidences[each.intent] >= middle else Certainty.AMBIGUOUS
+        assert each.certainty is expected
+
+
+async def test_only_intents_of_the_source_are_among_several(knowing_several: Heads, counting: CountingEmbedder) -> None:
+    cascade, _ = several_of(knowing_several)
+    with pool_of(counting) as pool:
+        reading = await read(
+            Intake(pool, cascade),
+            snapshot_of([]),
+            "please cancel the parcel right away",
+            source=Source(intents=("cancel", "urgent")),
+        )
+    assert named(reading) == ["cancel", "urgent"]
+
+
+async def test_a_sentence_without_joints_that_wants_two_things_is_no_silent_pick(counting: CountingEmbedder) -> None:
+    rows = sentences()
+    heads = fit(rows, vectors_of(row.text for row in rows))
+    cascade, source = several_of(heads)
+    sentence = "please cancel the parcel now send the invoice"
+    with pool_of(counting) as pool:
+        intake = Intake(pool, cascade)
+        whole = await read(intake, snapshot_of([]), sentence, source=source)
+        assert whole.certainty is not Certainty.SURE
+        # even where so little is asked for that one of the two would be acted on
+        lax = Confidence(accept=whole.confidence, plausible=whole.confidence)
+        two = await read(intake, snapshot_of([]), sentence, source=source, thresholds=lax)
+        one = await read(intake, snapshot_of([]), "please cancel the parcel for me right away", source=source)
+    assert two.certainty is Certainty.AMBIGUOUS
+    assert {"cancel_parcel", "send_invoice"} <= {two.intent, *(each.intent for each in two.alternatives)}
+    assert (one.intent, one.certainty, one.parts) == ("cancel_parcel", Certainty.SURE, ())

@@ -26,6 +26,9 @@ from intent.model_folder import (
 )
 from models.errors import ConfigError, ModelError
 from tests.intent.labelled import sentences, vectors_of
+from tests.intent.several import ROWS as SEVERAL
+from tests.intent.several import VECTORS as SEVERAL_VECTORS
+from tests.intent.several import multi, nothing, single
 
 ROWS = [*sentences()[:500], Example("查一下我的快递", "check_parcel")]
 VECTORS = vectors_of(row.text for row in ROWS)
@@ -192,3 +195,54 @@ def test_sixty_megabytes_load_in_a_moment(tmp_path: Path) -> None:
         load_heads(tmp_path)
         took.append(time.perf_counter() - started)
     assert min(took) < 2.0  # 0.3 s on a quiet machine
+
+
+SEVERAL_HEADS = fit(single(SEVERAL), SEVERAL_VECTORS, out_of_scope=nothing(SEVERAL), multi=multi(SEVERAL))
+
+
+@pytest.mark.parametrize(
+    "heads",
+    [SEVERAL_HEADS, fit(single(SEVERAL[:60]), {}, multi=multi(SEVERAL[:60]))],
+    ids=["words and vectors", "words only"],
+)
+def test_what_a_text_means_besides_is_read_the_same(heads: Heads, tmp_path: Path) -> None:
+    save_heads(heads, tmp_path, ORIGIN)
+    loaded = load_heads(tmp_path)
+    allowed = np.ones(len(heads.labels), dtype=np.bool_)
+    for text, _ in SEVERAL[:40]:
+        vector = SEVERAL_VECTORS[text] if heads.semantic is not None else None
+        scores = heads.lexical.score(text.casefold())
+        assert loaded.further(scores, vector, allowed, 0) == heads.further(scores, vector, allowed, 0)
+        if vector is not None:
+            assert loaded.by_both(scores, vector, allowed, 3) == heads.by_both(scores, vector, allowed, 3)
+
+
+def test_a_folder_that_was_written_before_there_was_relevance_still_loads(folder: Path) -> None:
+    altered(folder, lambda manifest: manifest["numbers"].pop("relevance"))
+    assert load_heads(folder).relevance is None
+    assert read_all(load_heads(folder)) == read_all(HEADS)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda m: m["numbers"].update(relevance=None), "full_in_scope has 7 weights, expected 5"),
+        (lambda m: m["numbers"]["full_is_right"]["weights"].pop(), "full_is_right has 6 weights, expected 7"),
+        (lambda m: m["numbers"]["relevance"]["confidence"].update(weights=[1.0, 2.0]), "relevance has 2 weights"),
+    ],
+)
+def test_relevance_that_does_not_hold_together_is_told(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None], told: str
+) -> None:
+    save_heads(SEVERAL_HEADS, tmp_path, ORIGIN)
+    altered(tmp_path, change)
+    with pytest.raises(ModelError, match=told):
+        load_heads(tmp_path)
+
+
+def test_relevance_of_the_wrong_shape_is_told(tmp_path: Path) -> None:
+    assert SEVERAL_HEADS.relevance is not None
+    wrong = replace(SEVERAL_HEADS.relevance, bias=np.zeros(3, np.float32))
+    save_heads(replace(SEVERAL_HEADS, relevance=wrong), tmp_path, ORIGIN)
+    with pytest.raises(ModelError, match=r"relevance_bias has the shape \(3,\), expected \(9,\)"):
+        load_heads(tmp_path)

@@ -26,6 +26,15 @@ from intent.split import MAX_CHARS, MAX_PARTS, split
         ("取消我的订单；查一下快递", ["取消我的订单", "查一下快递"]),
         ("我的押金退了吗？帮我取消预订", ["我的押金退了吗", "帮我取消预订"]),
         ("取消我的訂單並且查一下快遞", ["取消我的訂單", "查一下快遞"]),
+        ("Cancel my order. Where is my parcel?", ["Cancel my order.", "Where is my parcel?"]),
+        ("cancel my order, where is my parcel", ["cancel my order", "where is my parcel"]),
+        ("cancel my order, please, track the parcel", ["cancel my order", "track the parcel"]),
+        ("cancel my order - where is my parcel", ["cancel my order", "where is my parcel"]),
+        ("cancel my order as well as the other order", ["cancel my order", "the other order"]),
+        ("取消我的订单，快递到哪了", ["取消我的订单", "快递到哪了"]),
+        ("取消订单并退款给我", ["取消订单", "退款给我"]),
+        ("取消我的订单，对了，快递到哪了", ["取消我的订单", "快递到哪了"]),
+        ("取消我的訂單還有查一下快遞", ["取消我的訂單", "查一下快遞"]),
     ],
 )
 def test_joined_wishes_come_apart_in_order(sentence: str, parts: list[str]) -> None:
@@ -41,7 +50,12 @@ def test_joined_wishes_come_apart_in_order(sentence: str, parts: list[str]) -> N
         "rock and roll music please",
         "the android and",
         "and then",
-        "my hand, my sandwich, my brand",
+        "my hand my sandwich my brand",
+        "it costs 1.5 or 2,000 dollars",
+        "send it to dr. Smith",
+        "the well-known brand",
+        "我的订单还有多久到",
+        "这个订单并不是我下的",
         "when will it arrive?",
         "取消我的订单",
         "苹果以及梨",
@@ -60,6 +74,21 @@ def test_a_short_piece_stays_with_the_part_before() -> None:
     ]
 
 
+def test_commas_cut_only_as_far_as_other_joints_leave_room() -> None:
+    assert split("hi, i am bob, please help me, cancel my order and track the parcel and call me; thank you") == [
+        "hi, i am bob, please help me, cancel my order",
+        "track the parcel",
+        "call me",
+        "thank you",
+    ]
+    assert split("i am bob, i need help, cancel my order and track the parcel") == [
+        "i am bob",
+        "i need help",
+        "cancel my order",
+        "track the parcel",
+    ]
+
+
 def test_there_are_at_most_so_many_parts_and_the_last_holds_the_rest() -> None:
     sentence = " and ".join(f"do thing {number}" for number in range(9))
     parts = split(sentence)
@@ -67,7 +96,7 @@ def test_there_are_at_most_so_many_parts_and_the_last_holds_the_rest() -> None:
     assert " and ".join(parts) == sentence
 
 
-@pytest.mark.parametrize("joint", ["a;", "a and ", "?a", "，请", "我 然后"])
+@pytest.mark.parametrize("joint", ["a;", "a and ", "?a", "，请", "我 然后", "a, and, ", "a. ", " - ", ", please"])
 def test_a_long_text_is_not_taken_apart_and_costs_no_time(joint: str) -> None:
     start = time.process_time()
     text = joint * (200_000 // len(joint))

@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from intent.dummy_embedder import DummyEmbedder
 from intent.fit_classifiers import Example
 from intent.model_arrays import bytes_of
+from intent.multi import Multi, MultiExample
 from intent.train import train
 from intent.vector_cache import VectorCache
 from models.errors import ModelError
 from tests.intent.labelled import OUTSIDE, sentences
+from tests.intent.several import ROWS as SEVERAL
+from tests.intent.several import multi, nothing, single
 
 ROWS = sentences()
 CACHE = VectorCache(DummyEmbedder())
@@ -102,3 +107,37 @@ def test_progress_of_embedding_is_told() -> None:
     told: list[tuple[int, int]] = []
     train(ROWS[:100], VectorCache(DummyEmbedder()), progress=lambda n_done, n: told.append((n_done, n)))
     assert told[-1][0] == told[-1][1] >= 100
+
+
+def test_texts_of_several_intents_are_counted_and_examined() -> None:
+    given = multi(SEVERAL)
+    found = train(single(SEVERAL), CACHE, out_of_scope=nothing(SEVERAL), multi=given)
+    metrics = found.metrics
+    assert metrics["n_multi"] == len(given.examples)
+    assert metrics["set_f1"] > 0.95
+    assert metrics["measured_on"] == "cross-validation"
+    assert found.heads.relevance is not None
+    assert found.n_examples == metrics["n_examples"] + len(given.examples)
+    plain = train(ROWS[:300], CACHE)
+    assert plain.heads.relevance is None
+    assert not {"n_multi", "set_f1"} & plain.metrics.keys()
+
+
+def test_held_out_texts_of_several_intents_examine_too() -> None:
+    some, rest = SEVERAL[:200], SEVERAL[200:]
+    strange = MultiExample("sing and dance", ("sing", "dance"))
+    held = replace(multi(some), held_out=(*multi(rest).examples, strange))
+    metrics = train(
+        single(some), CACHE, held_out=single(rest), out_of_scope=[*nothing(some), *nothing(rest)], multi=held
+    ).metrics
+    assert metrics["measured_on"] == "held-out texts"
+    # one that means nothing that is known is out of scope
+    assert metrics["n_out_of_scope"] == len(nothing(some)) + len(nothing(rest)) + 1
+    assert metrics["accuracy"] > 0.95
+
+
+def test_names_of_intents_that_only_several_mean_are_examples_too() -> None:
+    both = Multi((MultiExample("stop it and ship it", ("cancel_order", "ship_order")),))
+    found = train([Example("where is it", "track_order")], CACHE, multi=both)
+    assert found.heads.labels == ("cancel_order", "ship_order", "track_order")
+    assert found.metrics["n_examples"] == 1 + 3

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from router.cli.main import app
 from tests.intent.labelled import OUTSIDE, sentences
+from tests.intent.several import ROWS as SEVERAL
 
 CONTRACT = {
     "n",
@@ -21,6 +22,7 @@ CONTRACT = {
     "p99_ms",
     "coverage_at_risk",
 }
+SETS = {"f1", "precision", "recall", "exact", "f1_by_text"}
 ROWS = sentences(("parcel", "invoice"))
 
 
@@ -95,3 +97,28 @@ def test_wrong_files_and_folders_are_told(tmp_path: Path) -> None:
     ):
         code, stdout, stderr = invoke(*arguments, "--json")
         assert (code, stdout, told in stderr) == (1, "", True)
+
+
+def test_sets_of_intents_are_examined_as_sets(tmp_path: Path) -> None:
+    def with_sets(path: Path, rows: Sequence[tuple[str, frozenset[str]]]) -> str:
+        lines = [json.dumps({"text": text, "intents": sorted(meant)}) for text, meant in rows]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return str(path)
+
+    train, test = with_sets(tmp_path / "train.jsonl", SEVERAL[:250]), with_sets(tmp_path / "test.jsonl", SEVERAL[250:])
+    code, stdout, _ = invoke("--train", train, "--test", test, "--json")
+    assert code == 0
+    summary = json.loads(stdout)
+    assert summary["n"] + summary["n_out_of_scope"] == len(SEVERAL[250:])
+    assert summary["n_multi"] == sum(len(meant) > 1 for _, meant in SEVERAL[250:])
+    assert summary["set_named"]["f1"] > 0.95
+    assert summary["set_named"].keys() == summary["set_acted_on"].keys() == SETS
+    code, stdout, _ = invoke("--train", train, "--test", test)
+    assert code == 0
+    assert "set_named f1_by_text" in stdout
+    # texts of one intent, and classifiers that know of no more, have no such figures
+    code, stdout, _ = invoke("--train", written(tmp_path / "one.jsonl", ROWS[:80]), "--test", test, "--json")
+    assert "set_named" in json.loads(stdout)
+    one = written(tmp_path / "one_test.jsonl", ROWS[80:90])
+    code, stdout, _ = invoke("--train", str(tmp_path / "one.jsonl"), "--test", one, "--json")
+    assert "set_named" not in json.loads(stdout)

@@ -14,6 +14,7 @@ from router.cli.main import app
 from router.cli.training import flat
 from router.reading_parts import encoder_of
 from tests.intent.labelled import sentences
+from tests.intent.several import ROWS as SEVERAL
 from tests.intent.tiny_model import tiny_model
 from tests.service.server import SHOP
 
@@ -159,3 +160,28 @@ def test_one_intent_is_told(tmp_path: Path, vectors: str) -> None:
 def test_nested_figures_stand_one_a_line() -> None:
     figures = {"n": 3, "exam": {"base": {"accuracy": 0.5, "at_risk": {"0.02": 0.25}}}}
     assert flat(figures) == [["n", "3"], ["exam base accuracy", "0.5000"], ["exam base at_risk 0.02", "0.2500"]]
+
+
+def test_texts_of_several_intents_teach_to_read_several(tmp_path: Path, vectors: str) -> None:
+    rows = [json.dumps({"text": text, "intents": sorted(meant)}) for text, meant in SEVERAL]
+    (tmp_path / "several.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    out = tmp_path / "model"
+    code, stdout, _ = invoke(
+        "--examples", str(tmp_path / "several.jsonl"), "--out", str(out), "--cache", vectors, "--json"
+    )
+    assert code == 0
+    result = json.loads(stdout)
+    assert result["n_multi"] == sum(len(meant) > 1 for _, meant in SEVERAL)
+    assert result["set_f1"] > 0.95
+    assert load_heads(out, encoder_id=bundled().encoder_id).relevance is not None
+
+
+def test_texts_of_several_intents_are_not_left_out_in_silence_where_the_encoder_is_tuned(tmp_path: Path) -> None:
+    row = json.dumps({"text": "cancel it and send it", "intents": ["cancel", "send"]})
+    (tmp_path / "several.jsonl").write_text(row + "\n", encoding="utf-8")
+    code, _, stderr = invoke(
+        "--examples", str(tmp_path / "several.jsonl"), "--fine-tune", "--out", str(tmp_path / "model")
+    )
+    assert code == 1
+    assert "texts of several intents cannot tune the encoder" in stderr
+    assert not (tmp_path / "model").exists()
