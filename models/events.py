@@ -23,6 +23,10 @@ class EventType(StrEnum):
     RESPONSE = "response"
 
 
+SPAN = "span"
+"""In place of an event's type: the row holds several events."""
+
+
 class EventRow(NamedTuple):
     """One audit event; the store gives it its global sequence number.
 
@@ -43,6 +47,19 @@ class EventRow(NamedTuple):
     latency_ms: float
     happened_at: int
     caller: str
+
+
+class SpanRow(NamedTuple):
+    """All events of one span at one time: one row for the store, which numbers them one by one.
+
+    Attributes:
+        n_events: how many there are.
+        row: holds them in its payload, JSON text: of each its type, decision, payload, cost_tokens and latency_ms. Its
+            own type is SPAN.
+    """
+
+    n_events: int
+    row: EventRow
 
 
 class DecisionRow(NamedTuple):
@@ -77,4 +94,4 @@ class GoalRow(NamedTuple):
     first_seen: int
 
 
-Row = EventRow | DecisionRow | GoalRow
+Row = EventRow | SpanRow | DecisionRow | GoalRow

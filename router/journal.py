@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 
 from models.errors import OverloadedError, StoreError
-from models.events import DecisionRow, EventRow, Row
+from models.events import DecisionRow, EventRow, Row, SpanRow
 from models.ports import Clock, RecordStore
 from router.clock import SystemClock
+from router.spans import events_of
 
 log = logging.getLogger(__name__)
 
@@ -149,9 +150,9 @@ class Journal:
 
     def pending_trace(self, trace_id: str, limit: int) -> list[EventRow]:
         """At most `limit` events of a trace that still wait, oldest first; looks at each row that waits."""
-        return list(
-            islice((row for row in self._rows if isinstance(row, EventRow) and row.trace_id == trace_id), limit)
-        )
+        rows = (row.row if isinstance(row, SpanRow) else row for row in self._rows)
+        of_trace = (row for row in rows if isinstance(row, EventRow) and row.trace_id == trace_id)
+        return list(islice((event for row in of_trace for event in events_of(row)), limit))
 
     async def decision(self, decision_id: str) -> DecisionRow | None:
         """The decision, stored or still waiting."""
@@ -277,6 +278,8 @@ class Journal:
 
 
 def _n_chars(row: Row) -> int:
+    if isinstance(row, SpanRow):
+        return len(row.row.payload)
     if isinstance(row, EventRow):
         return len(row.payload)
     if isinstance(row, DecisionRow):

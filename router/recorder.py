@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 
 import orjson
 
 from intent.llm.escalated import EscalationStatus
 from models.decision import RouteDecision
-from models.events import DecisionRow, EventRow, EventType, GoalRow, Row
+from models.events import DecisionRow, EventType, GoalRow, Row
 from router.case import Case
 from router.journal import Journal
 from router.permit import Grants
+from router.spans import Step, span_row
 from router.wire import dumps
 
 _NODE = "router"
@@ -70,9 +70,7 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
         ).decode(),
         happened_at=int(case.now_ms),
     )
-    rows: list[Row] = [
-        _event(case, _REQUEST, None, {"namespace": request.namespace, "by": _by(case)}),
-    ]
+    steps: list[Step] = [(_REQUEST, None, {"namespace": request.namespace, "by": _by(case)}, 0, 0.0)]
     if reading is not None:
         read: dict[str, object] = {
             "intent": reading.intent,
@@ -80,12 +78,14 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
             "source": reading.source,
             **_escalated(case),
         }
-        rows.append(_event(case, _READ, str(reading.certainty), read, cost_tokens=case.n_llm_tokens))
+        steps.append((_READ, str(reading.certainty), read, case.n_llm_tokens, 0.0))
     routed = {"reason": record.reason, "agent_id": record.agent_id, "n_excluded": len(case.eligible.excluded)}
-    rows.append(_event(case, _ROUTE, record.action, routed))
-    rows.append(_event(case, _RESPONSE, record.action, {"decision_id": record.decision_id}, decision.elapsed_ms))
-    rows.append(record)
-    return rows
+    steps.append((_ROUTE, record.action, routed, 0, 0.0))
+    steps.append((_RESPONSE, record.action, {"decision_id": record.decision_id}, 0, decision.elapsed_ms))
+    span = span_row(
+        record.trace_id, case.span_id, request.parent_span_id, _NODE, steps, record.happened_at, record.caller
+    )
+    return [span, record]
 
 
 def _escalated(case: Case) -> dict[str, object]:
@@ -106,26 +106,3 @@ def _grants(grants: Grants) -> orjson.Fragment:
 
 def _by(case: Case) -> str:
     return "intent" if case.request.intent is not None else "utterance"
-
-
-def _event(
-    case: Case,
-    kind: str,
-    decision: str | None,
-    payload: Mapping[str, object],
-    latency_ms: float = 0.0,
-    cost_tokens: int = 0,
-) -> EventRow:
-    return EventRow(
-        case.trace_id,
-        case.span_id,
-        case.request.parent_span_id,
-        _NODE,
-        kind,
-        decision,
-        dumps(payload).decode(),
-        cost_tokens,
-        latency_ms,
-        int(case.now_ms),
-        case.grants.caller,
-    )

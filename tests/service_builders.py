@@ -24,7 +24,7 @@ from models.candidate import Candidate
 from models.card import AgentCard
 from models.deadline import Deadline
 from models.decision import RouteDecision
-from models.events import DecisionRow, EventRow, GoalRow, Row
+from models.events import DecisionRow, EventRow, GoalRow, Row, SpanRow
 from models.language_model import LanguageModel
 from models.policy import Policy
 from models.ports import Embedded, Embedder
@@ -38,6 +38,7 @@ from router.recorder import Recorder
 from router.registry import Registry
 from router.service import Ids, RouteService
 from router.snapshot import Snapshot
+from router.spans import events_of
 from tests.builders import START_MS, FakeClock, snapshot_of
 
 
@@ -53,7 +54,8 @@ class MemoryRecords:
 
     @property
     def audit(self) -> list[EventRow]:
-        return [row for row in self.rows if isinstance(row, EventRow)]
+        rows = (row.row if isinstance(row, SpanRow) else row for row in self.rows)
+        return [event for row in rows if isinstance(row, EventRow) for event in events_of(row)]
 
     @property
     def goals(self) -> list[GoalRow]:

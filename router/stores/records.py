@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, func, select
+from sqlalchemy import ColumnElement, Connection, Integer, Select, Table, bindparam, func, literal_column, select
 
-from models.events import DecisionRow, EventRow, GoalRow, Row
+from models.events import DecisionRow, EventRow, GoalRow, Row, SpanRow
+from router.spans import numbered
 from router.stores.database import Database, insert_or_keep
 from router.stores.tables import decisions, events, goals
 
 _EVENT = (events.c.sequence, *(events.c[name] for name in EventRow._fields))
-_TABLES: tuple[tuple[type[Row], Table], ...] = ((DecisionRow, decisions), (GoalRow, goals), (EventRow, events))
+_LAST_GIVEN = literal_column("coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)", Integer)
+"""SQLite's own note of the greatest number that any event ever had."""
 
 _LOOK_AHEAD = 4
 """How many pages' worth of events behind the cursor are searched before the index by time is."""
@@ -23,7 +26,7 @@ class SqlRecords:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._inserts: dict[type[Row], str] = {}
+        self._inserts: dict[Table, str] = {}
 
     async def append(self, rows: Sequence[Row]) -> None:
         """Append rows of all kinds, in one transaction, events in the order given; durable on return.
@@ -37,12 +40,22 @@ class SqlRecords:
             await self._database.write(lambda connection: self._append(connection, rows))
 
     def _append(self, connection: Connection, rows: Sequence[Row]) -> None:
-        for kind, table in _TABLES:
-            if same := [row for row in rows if isinstance(row, kind)]:
-                if kind not in self._inserts:
-                    self._inserts[kind] = _insert(connection, table, kind)
-                # the rows are the driver's tuples already: no dictionary is made of each
-                connection.exec_driver_sql(self._inserts[kind], same)
+        for kind, table in ((DecisionRow, decisions), (GoalRow, goals)):
+            self._insert(connection, table, kind._fields, [row for row in rows if isinstance(row, kind)])
+        # one statement for both kinds, so that events keep their order
+        told = (
+            row if isinstance(row, SpanRow) else SpanRow(1, row) for row in rows if isinstance(row, EventRow | SpanRow)
+        )
+        self._insert(connection, events, EventRow._fields, [(row.n_events, *row.row) for row in told])
+
+    def _insert(
+        self, connection: Connection, table: Table, names: Sequence[str], rows: Sequence[tuple[Any, ...]]
+    ) -> None:
+        if rows:
+            if table not in self._inserts:
+                self._inserts[table] = _insert(connection, table, names)
+            # the rows are the driver's tuples already: no dictionary is made of each
+            connection.exec_driver_sql(self._inserts[table], rows)
 
     async def decision(self, decision_id: str) -> DecisionRow | None:
         """The record of one decision."""
@@ -58,7 +71,7 @@ class SqlRecords:
 
     async def trace(self, trace_id: str, limit: int) -> Sequence[tuple[int, EventRow]]:
         """(sequence, event) of a trace, oldest first."""
-        return await self._database.read(lambda connection: _events(connection, trace_query(trace_id, limit)))
+        return await self._database.read(lambda connection: _events(connection, trace_query(trace_id, limit), 0, limit))
 
     async def events(self, from_ms: int, to_ms: int, after: int, limit: int) -> Sequence[tuple[int, EventRow]]:
         """(sequence, event) with from_ms <= happened_at < to_ms and sequence > after, by sequence."""
@@ -108,21 +121,30 @@ def _page(connection: Connection, from_ms: int, to_ms: int, after: int, limit: i
     # times mostly rise with the sequence: a page is nearly always found in one piece behind the cursor, or behind the
     # first event of the time, while sorting all that the index by time holds would take longer than the page is worth
     newest = connection.execute(select(func.max(events.c.sequence))).scalar_one() or 0
-    near = _events(connection, window_query(from_ms, to_ms, after, limit))
+    near = _events(connection, window_query(from_ms, to_ms, after, limit), after, limit)
     if len(near) == limit or after + _LOOK_AHEAD * limit >= newest:
         return near
     first = connection.execute(first_query(from_ms, to_ms, after)).scalar_one()
     if first is None:
         return []
-    near = _events(connection, window_query(from_ms, to_ms, first - 1, limit))
+    near = _events(connection, window_query(from_ms, to_ms, first - 1, limit), after, limit)
     if len(near) == limit or first - 1 + _LOOK_AHEAD * limit >= newest:
         return near
-    return _events(connection, range_query(from_ms, to_ms, after, limit))
+    return _events(connection, range_query(from_ms, to_ms, after, limit), after, limit)
 
 
-def _events(connection: Connection, query: Select[Any]) -> list[tuple[int, EventRow]]:
-    return [(row[0], EventRow._make(row[1:])) for row in connection.execute(query)]
+def _events(connection: Connection, query: Select[Any], after: int, limit: int) -> list[tuple[int, EventRow]]:
+    """The events of rows, of which the first may lie before the page and the last behind it."""
+    rows = ((row[0], EventRow._make(row[1:])) for row in connection.execute(query))
+    return list(islice((each for each in numbered(rows) if each[0] > after), limit))
 
 
-def _insert(connection: Connection, table: Table, kind: type[Row]) -> str:
-    return str(insert_or_keep(connection, table).compile(dialect=connection.dialect, column_keys=list(kind._fields)))
+def _insert(connection: Connection, table: Table, names: Sequence[str]) -> str:
+    insert = insert_or_keep(connection, table)
+    if table is events:
+        # the number of a row is that of its last event
+        insert = insert.values(
+            sequence=_LAST_GIVEN + bindparam("n_events"), **{name: bindparam(name) for name in names}
+        )
+        return str(insert.compile(dialect=connection.dialect))
+    return str(insert.compile(dialect=connection.dialect, column_keys=list(names)))

@@ -12,7 +12,7 @@ from models.errors import OverloadedError, StoreError
 from models.events import DecisionRow, EventRow, Row
 from router.journal import Journal
 from router.stores.open import open_store
-from tests.router.stores.samples import FakeClock, decision, event, url_of
+from tests.router.stores.samples import FakeClock, decision, event, span, url_of
 
 
 class ListRecords:
@@ -234,6 +234,24 @@ async def test_ones_own_writes_can_be_read_before_they_are_stored() -> None:
     assert journal.pending_trace("t1", 2) == []
     assert await journal.decision("d1") == decision("d1")
     assert [row for _, row in await journal.trace("t1", 10)] == mine
+
+
+async def test_the_events_of_a_span_are_told_while_they_wait_and_are_not_told_twice(tmp_path: Path) -> None:
+    async with open_store(url_of(tmp_path / "store.db")) as store:
+        journal = Journal(store.records, max_rows=100, batch=100, wait_ms=1)
+        rows: list[Row] = [span(3, span_id="a"), event(span_id="b"), span(2, trace_id="t2"), span(4, span_id="c")]
+        journal.put(rows)
+        assert [(event.span_id, event.cost_tokens) for event in journal.pending_trace("t1", 5)] == [
+            *(("a", n) for n in range(3)),
+            ("b", 0),
+            ("c", 0),
+        ]
+        # the store has some already, the journal has not yet been told
+        await store.records.append(rows[:2])
+        trace = await journal.trace("t1", 100)
+        assert [sequence for sequence, _ in trace] == [1, 2, 3, 4, None, None, None, None]
+        assert [row for _, row in trace] == journal.pending_trace("t1", 100)
+        assert await journal.trace("t1", 2) == trace[:2]
 
 
 async def test_a_row_stored_while_a_trace_is_read_is_not_told_twice() -> None:

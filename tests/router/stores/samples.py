@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from models.card import AgentCard, Capability
-from models.events import DecisionRow, EventRow
+from models.events import DecisionRow, EventRow, SpanRow
+from router.spans import Step, span_row
 
 
 @dataclass
@@ -54,6 +55,12 @@ def event(trace_id: str = "t1", span_id: str = "s1", happened_at: int = 1000, pa
         happened_at=happened_at,
         caller="",
     )
+
+
+def span(n_events: int, trace_id: str = "t1", span_id: str = "s1", happened_at: int = 1000) -> SpanRow:
+    """Events that count from 0 in their payload."""
+    steps: list[Step] = [("route", "invoke", {"n": n}, n, n / 2) for n in range(n_events)]
+    return span_row(trace_id, span_id, None, "router", steps, happened_at, "")
 
 
 def decision(decision_id: str = "d1", trace_id: str = "t1", answer: str = "{}") -> DecisionRow:

@@ -13,7 +13,7 @@ from models.events import DecisionRow, EventRow, GoalRow
 from router.stores import tables
 from router.stores.open import Store
 from router.stores.records import first_query, range_query, trace_query, window_query
-from tests.router.stores.samples import decision, event
+from tests.router.stores.samples import decision, event, span
 
 
 def plan(path: Path, query: Select[Any]) -> str:
@@ -83,6 +83,33 @@ async def test_events_of_a_time_are_paged_by_sequence(store: Store, times: list[
         assert got == wanted
 
 
+async def test_the_events_of_a_span_come_back_one_by_one_with_numbers_of_their_own(store: Store) -> None:
+    await store.records.append([event(), span(3, span_id="a"), event(span_id="b"), span(2, span_id="c")])
+    await store.records.append([span(4, span_id="d")])
+    found = await store.records.trace("t1", 100)
+    assert [sequence for sequence, _ in found] == list(range(1, 12))
+    assert [row.span_id for _, row in found] == ["s1", *"aaa", "b", *"cc", *"dddd"]
+    assert found[3][1] == event(span_id="a", payload='{"n":2}')._replace(cost_tokens=2, latency_ms=1.0)
+    assert await store.records.events(0, 2000, 0, 100) == found
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
+async def test_pages_and_limits_end_within_spans_as_anywhere_else(store: Store, limit: int) -> None:
+    times = [n * 37 % 100 for n in range(60)]
+    await store.records.append([span(1 + n % 4, span_id=str(n), happened_at=time) for n, time in enumerate(times)])
+    wanted = [(str(n), k) for n, time in enumerate(times) if 20 <= time < 70 for k in range(1 + n % 4)]
+    got: list[tuple[str, int]] = []
+    sequences: list[int] = []
+    while page := await store.records.events(20, 70, sequences[-1] if sequences else 0, limit):
+        assert len(page) <= limit
+        got += [(row.span_id, row.cost_tokens) for _, row in page]
+        sequences += [sequence for sequence, _ in page]
+    assert got == wanted
+    assert sequences == sorted(set(sequences))
+    everything = await store.records.trace("t1", 1000)
+    assert await store.records.trace("t1", limit) == everything[:limit]
+
+
 async def test_a_row_that_cannot_be_held_keeps_its_whole_batch_out(store: Store) -> None:
     for bad in (event(payload="\ud800"), event()._replace(cost_tokens=2**70), event()._replace(node_id=None)):  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="cannot hold this"):
@@ -95,8 +122,8 @@ async def test_no_sequence_is_given_twice_after_the_newest_events_were_erased(st
     await store.records.append([event(), event()])
     with closing(sqlite3.connect(tmp_path / "store.db")) as connection, connection:
         connection.execute("DELETE FROM events")
-    await store.records.append([event()])
-    assert [sequence for sequence, _ in await store.records.trace("t1", 10)] == [3]
+    await store.records.append([event(), span(2)])
+    assert [sequence for sequence, _ in await store.records.trace("t1", 10)] == [3, 4, 5]
 
 
 async def test_no_query_of_events_scans_or_sorts_the_table(store: Store, tmp_path: Path) -> None:
