@@ -9,7 +9,11 @@ from pydantic import BaseModel, ConfigDict
 
 from models.contract import Contract
 
-_set = object.__setattr__
+# the slots of every model, set past the check that it is frozen
+_set_members, _set_given, _set_extra, _set_private = (
+    BaseModel.__dict__[name].__set__
+    for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+)
 
 
 @lru_cache(maxsize=256)
@@ -42,10 +46,10 @@ class Answer(Contract):
         if not required <= values.keys():
             raise TypeError(f"{cls.__name__} needs {', '.join(sorted(required - values.keys()))} too")
         made = cls.__new__(cls)
-        _set(made, "__dict__", {**blank, **values})
-        _set(made, "__pydantic_fields_set__", set(values))
-        _set(made, "__pydantic_extra__", None)
-        _set(made, "__pydantic_private__", None)
+        _set_members(made, {**blank, **values})
+        _set_given(made, set(values))
+        _set_extra(made, None)
+        _set_private(made, None)
         return made
 
     def members(self) -> dict[str, Any]:

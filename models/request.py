@@ -57,7 +57,7 @@ class RouteRequest(Contract):
     task_id: Identifier | None = None
     step_index: Annotated[int, Field(ge=0, le=_LARGEST_EXACT)] | None = None
     global_goal_hash: Identifier | None = None
-    constraints: dict[str, Any] = {}
+    constraints: dict[str, Any] = Field(default_factory=dict, json_schema_extra={"default": {}})
     allowed_tools: Annotated[list[Label], Field(max_length=1000)] | None = None
     retry_of: Identifier | None = None
     attempt: Annotated[int, Field(ge=1, le=1000)] | None = None
@@ -71,7 +71,9 @@ class RouteRequest(Contract):
     preference: Preference | None = None
     max_cost_level: Annotated[int, Field(ge=1, le=5)] | None = None
     min_quality: Annotated[float, Field(ge=0, le=1)] | None = None
-    exclude: Annotated[list[AgentId], Field(max_length=1000)] = []
+    exclude: Annotated[list[AgentId], Field(max_length=1000)] = Field(
+        default_factory=list, json_schema_extra={"default": []}
+    )
     limit: Annotated[int, Field(ge=1, le=100)] | None = None
     dry_run: bool = False
 

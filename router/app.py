@@ -148,5 +148,5 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _unexpected(request: Request, error: Exception) -> Response:
     """A fault of ours: told in the log, not to the caller."""
     log.error("%s %s failed: %s", request.method, request.url.path, error)
-    request.state.metrics.requests.labels("500").inc()
+    request.state.metrics.answered(500)
     return response_of(RouterError("an error of ours; it is in the log"))

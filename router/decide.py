@@ -20,7 +20,7 @@ from router.case import Case
 from router.clarify import options, question
 from router.eligibility import check
 from router.extraction import find
-from router.permit import labelled, permitted, permitted_of
+from router.permit import labelled, permits, permitted
 from router.planner import Callee, plan
 from router.scorer import Blend
 from router.selection import Selection, preference_of, select
@@ -103,8 +103,9 @@ class Decider:
             if len(kept) != len(reading.alternatives):
                 case.reading = replace(reading, alternatives=kept)
 
-    def _reachable(self, case: Case, intent: str) -> list[Entry]:
-        return permitted_of(case.snapshot, case.namespaces, intent, case.request, case.grants)
+    def _reachable(self, case: Case, intent: str) -> bool:
+        entries = case.snapshot.routable(case.namespaces, intent)
+        return any(permits(entry, case.request, case.grants) for entry in labelled(entries, case.request))
 
     def _pick(self, case: Case) -> RouteDecision:
         reading = case.reading

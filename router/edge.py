@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from models.errors import NotReadyError, OverloadedError, RouterError, UnauthenticatedError
+from router.endpoints.body import headers
 from router.endpoints.call import Call, Context
 from router.metrics import Metrics
 from router.permit import OPEN, Grants
@@ -64,7 +65,7 @@ class _Counted:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started = True
-            self._metrics.requests.labels(str(message["status"])).inc()
+            self._metrics.answered(message["status"])
         await self._send(message)
 
 
@@ -126,12 +127,12 @@ async def grants_of(request: Request, parts: Parts) -> Grants:
     Raises:
         UnauthenticatedError: there is no key where one is needed, or it is not valid.
     """
-    header = request.headers.get("authorization")
-    if header is None:
+    given = headers(request, b"authorization")
+    if not given:
         if keys_enforced(parts):
             raise UnauthenticatedError("a key is needed: Authorization: Bearer KEY (see 'agency-router keys create')")
         return OPEN
-    scheme, _, token = header.partition(" ")
+    scheme, _, token = given[0].decode("latin-1").partition(" ")
     if scheme.lower() != "bearer":
         raise UnauthenticatedError("the key has to come as Authorization: Bearer KEY")
     keys = parts["keys"]

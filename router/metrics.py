@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from functools import lru_cache
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -14,26 +15,37 @@ from router.running import Parts
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS_S = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
+_MAX_KEPT = 256
+"""Counters kept at hand: looking one up by its labels takes longer than counting."""
+
 
 class Metrics:
     """What `/metrics` tells; agents are not named in it.
 
     Attributes:
-        decisions: decisions by action and reason.
-        requests: answered HTTP requests by status.
-        seconds: how long a decision took.
         in_flight: requests under way now.
     """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.in_flight = 0
-        self.decisions = Counter("agency_router_decisions", "Decisions", ["action", "reason"], registry=self.registry)
-        self.requests = Counter("agency_router_http_requests", "HTTP answers", ["status"], registry=self.registry)
-        self.seconds = Histogram(
+        decisions = Counter("agency_router_decisions", "Decisions", ["action", "reason"], registry=self.registry)
+        answers = Counter("agency_router_http_requests", "HTTP answers", ["status"], registry=self.registry)
+        self._decisions = lru_cache(_MAX_KEPT)(decisions.labels)
+        self._answers = lru_cache(_MAX_KEPT)(answers.labels)
+        self._seconds = Histogram(
             "agency_router_decision_seconds", "Time of a decision", buckets=_BUCKETS_S, registry=self.registry
         )
         ProcessCollector(registry=self.registry)
+
+    def decided(self, action: str, reason: str, seconds: float) -> None:
+        """Count a decision and how long it took."""
+        self._decisions(action, reason).inc()
+        self._seconds.observe(seconds)
+
+    def answered(self, status: int) -> None:
+        """Count an answered HTTP request."""
+        self._answers(status).inc()
 
     def observe(self, parts: Parts) -> None:
         """Tell of these running parts too."""

@@ -65,6 +65,11 @@ def parsed(model: type[T], value: Any, *, exact: Collection[str] = ()) -> T:
         raise InvalidRequestError(str(what), problems) from None
 
 
+def headers(request: Request, name: bytes) -> list[bytes]:
+    """The values of a header, its name in lower case: without the objects that Starlette makes for a look at one."""
+    return [value for each, value in request.scope["headers"] if each == name]
+
+
 def query(request: Request, name: str, kind: Any, default: Any = None) -> Any:
     """A query parameter, checked against a type; InvalidRequestError where it does not fit or stands twice."""
     if not request.scope["query_string"]:
@@ -93,9 +98,9 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def _declared(request: Request) -> float:
     """The length that the request says its body has; 0 where it says none."""
-    length = request.headers.get("content-length", "")
+    given = headers(request, b"content-length")
     # as a float, since Python refuses to read integers of thousands of digits
-    return float(length) if length.isascii() and length.isdigit() else 0.0
+    return float(given[0]) if given and given[0].isdigit() else 0.0
 
 
 def _wrong(name: str, message: str) -> InvalidRequestError:

@@ -13,7 +13,7 @@ from models.contract import AgentId, Identifier
 from models.decision import RouteDecision
 from models.errors import FieldProblem, InvalidRequestError, RouterError
 from models.request import RouteRequest
-from router.endpoints.body import parsed, query, read_json
+from router.endpoints.body import headers, parsed, query, read_json
 from router.endpoints.call import Call, Context, Parameter
 from router.numbers import EXACT
 from router.problems import problem_of
@@ -21,6 +21,7 @@ from router.problems import problem_of
 DEADLINE_HEADER = "X-Deadline-Ms"
 _EPOCH_MS = r"^[0-9]{1,15}$"
 _AT_ONCE = 8
+_Truth = Literal["true", "false"]
 
 EXPLAIN = Parameter(
     "explain",
@@ -102,30 +103,29 @@ async def route_batch(context: Context) -> Response:
 
 
 def _how(context: Context) -> tuple[bool, float | None]:
-    explain = query(context.request, "explain", Literal["true", "false"], "false") == "true"
-    given = context.request.headers.getlist(DEADLINE_HEADER)
+    explain = query(context.request, "explain", _Truth, "false") == "true"
+    given = headers(context.request, DEADLINE_HEADER.lower().encode())
     if not given:
         return explain, None
-    if len(given) > 1 or not (given[0].isascii() and given[0].isdigit() and len(given[0]) <= 15):
+    if len(given) > 1 or not (given[0].isdigit() and len(given[0]) <= 15):
         message = "milliseconds since the epoch are needed, once"
         raise InvalidRequestError(f"{DEADLINE_HEADER}: {message}", [FieldProblem(DEADLINE_HEADER, message)])
     return explain, float(given[0])
 
 
 def _count(context: Context, decision: RouteDecision) -> None:
-    context.metrics.decisions.labels(decision.action.value, decision.reason.value).inc()
-    context.metrics.seconds.observe(decision.elapsed_ms / 1000)
+    context.metrics.decided(decision.action, decision.reason, decision.elapsed_ms / 1000)
 
 
 def _headers(decision: RouteDecision) -> dict[str, str]:
-    headers = {"X-Trace-Id": decision.trace_id, "X-Elapsed-Ms": f"{decision.elapsed_ms:.3f}"}
+    told = {"X-Trace-Id": decision.trace_id, "X-Elapsed-Ms": f"{decision.elapsed_ms:.3f}"}
     parent = decision.envelope.caller_agent_id
     if parent is not None:
-        headers["X-Parent-Agent"] = parent
+        told["X-Parent-Agent"] = parent
     if decision.skipped_versions:
         skipped = (f"{agent.agent_id}@{agent.version}" for agent in decision.skipped_versions[:20])
-        headers["X-Agent-Version-Skipped"] = ", ".join(skipped)
-    return headers
+        told["X-Agent-Version-Skipped"] = ", ".join(skipped)
+    return told
 
 
 CALLS = (

@@ -30,8 +30,7 @@ def observed(parts: Parts) -> dict[str, float]:
 
 def test_counters_are_told_before_anything_runs() -> None:
     metrics = Metrics()
-    metrics.decisions.labels("invoke", "selected").inc()
-    metrics.seconds.observe(0.0004)
+    metrics.decided("invoke", "selected", 0.0004)
     found = values(metrics.text())
     assert found["agency_router_decisions_total,invoke,selected"] == 1
     assert found["agency_router_decision_seconds_count"] == 1
@@ -41,7 +40,7 @@ def test_counters_are_told_before_anything_runs() -> None:
 
 def test_two_registries_share_nothing() -> None:
     one, other = Metrics(), Metrics()
-    one.requests.labels("200").inc()
+    one.answered(200)
     assert "agency_router_http_requests_total,200" not in values(other.text())
 
 
