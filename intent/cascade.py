@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from intent.lexical import LexicalScores
 from intent.normalize import match_form
 from intent.prior import PRIOR, stage_by_both
 from intent.seam import Sides, seam
+from intent.semantic import SemanticScores
 from models.policy import Confidence
 from models.ports import Embedded, IntentSource
 from models.reading import Alternative, Neighbour
@@ -24,7 +26,18 @@ N_FOUND = 6
 LIKELY = 0.5
 """Where a second intent is as likely as not, too, the best one is no answer by itself."""
 
-_MAX_MASKS = 512
+_MAX_REACHES = 512
+
+
+class Seen(NamedTuple):
+    """What the semantic head says of a vector, worked out beforehand.
+
+    Attributes:
+        by: the heads it belongs to; the scores of others mean other labels.
+    """
+
+    scores: SemanticScores
+    by: Heads
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +71,30 @@ class Verdict:
         return bool(self.found) and self.confidence >= self.accept and not is_rivalled
 
 
+class _Reach(NamedTuple):
+    """How far heads reach into a source.
+
+    Attributes:
+        allowed: bool, shape (n_labels,): which labels may be read; None where none of them may.
+        is_whole: whether the heads know all intents of the source.
+    """
+
+    allowed: NDArray[np.bool_] | None
+    is_whole: bool
+
+
 class Cascade:
     """Judges texts and vectors by the heads in force; they are swapped by one assignment."""
 
     def __init__(self, calibration: Calibration) -> None:
         self._calibration = calibration
         self._heads: Heads | None = None
-        self._masks: dict[frozenset[str], NDArray[np.bool_]] = {}
+        self._reaches: dict[frozenset[str], _Reach] = {}
         self.generation = 0
 
     def use(self, heads: Heads | None) -> None:
         """Put heads in force; None leaves everything to the index."""
-        self._heads, self._masks = heads, {}
+        self._heads, self._reaches = heads, {}
         self.generation += 1
 
     @property
@@ -87,7 +112,7 @@ class Cascade:
             alone: True where the encoder does not know the language; else it is sure only where a vector adds nothing.
         """
         heads = self._heads
-        allowed = None if heads is None else self._allowed(heads, source)
+        allowed = None if heads is None else self._reach(heads, source).allowed
         if heads is None or allowed is None:
             return Verdict()
         stage = heads.lexical_stage if heads.semantic is None or not alone else PRIOR.foreign_stage
@@ -96,6 +121,13 @@ class Cascade:
         accept = _accept(thresholds, stage.risk)
         wishes = _wishes(text, heads, scores, ranked, None, allowed) if alone else ()
         return Verdict(_named(heads, ranked), accept if alone else max(accept, heads.early), wishes, scores, heads)
+
+    def seen(self, embedded: Embedded) -> Seen | None:
+        """The part of `by_vector` that takes longest and needs the vector alone; may run in any thread."""
+        heads = self._heads
+        if heads is None or heads.semantic is None or not embedded.is_trusted:
+            return None
+        return Seen(heads.semantic.score(embedded.vector), heads)
 
     def by_vector(
         self,
@@ -106,6 +138,7 @@ class Cascade:
         thresholds: Confidence,
         words: Verdict | None = None,
         languages: frozenset[str] | None = None,
+        seen: Seen | None = None,
     ) -> Verdict:
         """By words and vector; intents that the heads do not know yet are judged by their nearest texts.
 
@@ -117,17 +150,19 @@ class Cascade:
             thresholds: of the namespace.
             words: the verdict on the words of the same text; None judges them here.
             languages: what the encoder was made for; None where that is not known.
+            seen: of the same vector; None looks at it here.
         """
         heads = self._heads
-        allowed = None if heads is None else self._allowed(heads, source)
-        near = self._near(neighbours, thresholds)
+        allowed = None if heads is None else self._reach(heads, source).allowed
+        near = self._near(neighbours, thresholds) if neighbours else Verdict()
         if heads is None or allowed is None or heads.semantic is None:
             return near
         # the heads may have been swapped while the encoder ran
         known_scores = words.scores if words is not None and words.by is heads else None
         scores = known_scores or heads.lexical.score(match_form(text))
+        semantic = seen.scores if seen is not None and seen.by is heads else None
         stage = stage_by_both(heads, text, languages)
-        ranked = heads.by_both(scores, embedded.vector, allowed, N_FOUND, stage)
+        ranked = heads.by_both(scores, embedded.vector, allowed, N_FOUND, stage, semantic)
         wishes = _wishes(text, heads, scores, ranked, embedded.vector, allowed)
         known = Verdict(_named(heads, ranked), _accept(thresholds, stage.risk), wishes)
         if not near.found or near.found[0].intent in heads.labels or near.confidence <= known.confidence:
@@ -137,13 +172,13 @@ class Cascade:
     def seam(self, text: str, source: IntentSource) -> Sides | None:
         """Where a text, normalized, may be cut in two wishes; heads that know of several need no such help."""
         heads = self._heads
-        allowed = None if heads is None or heads.relevance is not None else self._allowed(heads, source)
+        allowed = None if heads is None or heads.relevance is not None else self._reach(heads, source).allowed
         return None if heads is None or allowed is None else seam(text, heads.lexical, allowed)
 
     def wants_neighbours(self, source: IntentSource) -> bool:
         """Whether the heads leave anything to the index."""
         heads = self._heads
-        return heads is None or heads.semantic is None or not source.intents <= heads.known
+        return heads is None or heads.semantic is None or not self._reach(heads, source).is_whole
 
     def _near(self, neighbours: Sequence[Neighbour], thresholds: Confidence) -> Verdict:
         confidences = self._calibration.confidences([neighbour.similarity for neighbour in neighbours])
@@ -153,14 +188,15 @@ class Cascade:
         )
         return Verdict(tuple(found), _accept(thresholds, RiskTable.empty()))
 
-    def _allowed(self, heads: Heads, source: IntentSource) -> NDArray[np.bool_] | None:
-        """Which labels may be read; None where none of them may."""
-        allowed = self._masks.get(source.intents)
-        if allowed is None:
-            allowed = np.array([label in source.intents for label in heads.labels], dtype=np.bool_)
-            if len(self._masks) < _MAX_MASKS:
-                self._masks[source.intents] = allowed
-        return allowed if allowed.any() else None
+    def _reach(self, heads: Heads, source: IntentSource) -> _Reach:
+        intents = source.intents
+        reach = self._reaches.get(intents)
+        if reach is None:
+            mask = np.array([label in intents for label in heads.labels], dtype=np.bool_)
+            reach = _Reach(mask if mask.any() else None, intents <= heads.known)
+            if len(self._reaches) < _MAX_REACHES:
+                self._reaches[intents] = reach
+        return reach
 
 
 def _named(heads: Heads, ranked: Ranked) -> tuple[Alternative, ...]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from models.errors import OverloadedError
 from models.ports import Embedded, Embedder
 
+T = TypeVar("T")
 _BULK_SLICE = 32
 
 
@@ -45,11 +46,28 @@ class EmbedPool:
             OverloadedError: too many texts wait already.
             TimeoutError: it took longer than `wait_ms`.
         """
+        return await self._run(self.embedder.embed, text, wait_ms)
+
+    async def embed_and(self, text: str, further: Callable[[Embedded], T], *, wait_ms: float) -> tuple[Embedded, T]:
+        """Encode an utterance and go on with its vector in the same thread, beside the event loop.
+
+        Raises:
+            OverloadedError: too many texts wait already.
+            TimeoutError: it took longer than `wait_ms`.
+        """
+
+        def work(text: str) -> tuple[Embedded, T]:
+            embedded = self.embedder.embed(text)
+            return embedded, further(embedded)
+
+        return await self._run(work, text, wait_ms)
+
+    async def _run(self, work: Callable[[str], T], text: str, wait_ms: float) -> T:
         if self.n_waiting >= self._max_waiting:
             raise OverloadedError(f"{self.n_waiting} texts wait for the encoder", retry_after_ms=1000)
         self.n_waiting += 1
         try:
-            future = asyncio.get_running_loop().run_in_executor(self._threads, self.embedder.embed, text)
+            future = asyncio.get_running_loop().run_in_executor(self._threads, work, text)
             async with asyncio.timeout(wait_ms / 1000):
                 return await future
         finally:

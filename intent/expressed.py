@@ -36,7 +36,7 @@ def in_order(
     found = _pieces(form)
     if len(found) < 2 or len(places) < 2:
         return list(places)
-    weight_of = dict(zip(words.rows, words.values.tolist(), strict=True))
+    weight_of = dict(zip(words.rows.tolist(), words.values.tolist(), strict=True))
     rows = [
         (number, row)
         for number, piece in enumerate(found)

@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 from intent.grams import grams, is_ideographic
 from intent.heads import Heads
 from intent.language import languages_of
-from intent.lexical import Lexical, inverse_document_frequencies, weighted
+from intent.lexical import Lexical, inverse_document_frequencies, weighted, word_rows
 from intent.normalize import match_form
 from intent.prior import PRIOR
 from intent.semantic import Semantic
@@ -117,9 +117,10 @@ def gram_matrix(
     columns: list[int] = []
     values: list[NDArray[np.float32]] = [np.zeros(0, dtype=np.float32)]
     ends = [0]
+    is_word = word_rows(vocabulary)
     for document in documents:
-        rows, weights, _ = weighted(document, vocabulary, idf, unseen)
-        columns += rows
+        rows, weights, _ = weighted(document, vocabulary, idf, unseen, is_word)
+        columns += rows.tolist()
         values.append(weights)
         ends.append(len(columns))
     return csr_matrix((np.concatenate(values), columns, ends), shape=(len(documents), len(vocabulary)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from intent.confidence import Confidence, RiskTable
 from intent.lexical import Lexical, LexicalScores
 from intent.relevance import Relevance
-from intent.semantic import Semantic
+from intent.semantic import Semantic, SemanticScores
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -108,20 +109,34 @@ class Heads:
         """
         judge = stage or self.lexical_stage
         fused = np.where(allowed, scores.scores * SCORE_SCALE, -np.inf)
-        return _ranked(fused, n, lambda lead: judge.confidence(lexical_features(scores, allowed, lead)))
+        return _ranked(
+            fused, n, lambda best, lead: judge.confidence([best / SCORE_SCALE, min(lead, MAX_LEAD), scores.coverage])
+        )
 
     def by_both(
-        self, scores: LexicalScores, vector: bytes, allowed: Bools, n: int, stage: Stage | None = None
+        self,
+        scores: LexicalScores,
+        vector: bytes,
+        allowed: Bools,
+        n: int,
+        stage: Stage | None = None,
+        semantic: SemanticScores | None = None,
     ) -> Ranked:
-        """The best `n` of the allowed labels by both classifiers, judged by `stage`; None takes the full one.
+        """The best `n` of the allowed labels by both classifiers.
 
-        A stage for heads without relevance takes no notice of it.
+        Args:
+            scores: of the text.
+            vector: of the text.
+            allowed: bool, shape (n_labels,), at least one True.
+            n: how many.
+            stage: judges the reading; None takes the full one. One for heads without relevance takes no notice of it.
+            semantic: what the semantic head says of the vector, where that was asked already.
         """
         assert self.semantic is not None
         judge = stage or self.full_stage
-        features = FullFeatures.of(self, scores, vector, allowed)
+        features = FullFeatures.of(self, scores, vector, allowed, semantic)
         n_features = len(judge.in_scope.weights)
-        return _ranked(features.fused, n, lambda lead: judge.confidence(features.values(lead)[:n_features]))
+        return _ranked(features.fused, n, lambda _, lead: judge.confidence(features.values(lead)[:n_features]))
 
     def further(self, scores: LexicalScores, vector: bytes | None, allowed: Bools, best: int) -> Ranked:
         """What the text means besides `best`, of the allowed labels, each with a probability of its own."""
@@ -156,13 +171,22 @@ class FullFeatures:
     relevance: tuple[float, float] | None = None
 
     @classmethod
-    def of(cls, heads: Heads, scores: LexicalScores, vector: bytes, allowed: Bools) -> FullFeatures:
-        """Of one text."""
+    def of(
+        cls,
+        heads: Heads,
+        scores: LexicalScores,
+        vector: bytes,
+        allowed: Bools,
+        semantic: SemanticScores | None = None,
+    ) -> FullFeatures:
+        """Of one text; `semantic` is what the semantic head says of its vector, where that was asked already."""
         assert heads.semantic is not None
-        semantic = heads.semantic.score(vector)
+        if semantic is None:
+            semantic = heads.semantic.score(vector)
         logits = np.where(allowed, semantic.logits, -np.inf).astype(np.float64)
         top = logits.max()
-        log_probability = logits - top - np.log(np.exp(logits - top).sum())
+        logits -= top
+        log_probability = logits - math.log(np.exp(logits).sum())
         fused = log_probability + heads.lexical_weight * scores.scores
         borders = None if heads.relevance is None else heads.relevance.scores(scores, vector)
         if borders is not None:
@@ -191,11 +215,13 @@ def lead_of(fused: NDArray[np.floating]) -> float:
     return float(first - second)
 
 
-def _ranked(fused: NDArray[np.floating], n: int, confidence_of: Callable[[float], float]) -> Ranked:
-    best = np.argsort(-fused, kind="stable")[:n]
-    best = best[np.isfinite(fused[best])]
-    top = confidence_of(lead_of(fused))
-    weights = np.exp(fused[best] - fused[best[0]])
-    rest = float(weights[1:].sum())
-    others = [min(top, (1 - top) * float(weight) / (1 + rest)) for weight in weights[1:]]
-    return Ranked(best.tolist(), [top, *others])
+def _ranked(fused: NDArray[np.floating], n: int, confidence_of: Callable[[float, float], float]) -> Ranked:
+    """The best `n`; the confidence in the best one comes from its score and its lead."""
+    places = (-fused).argsort(kind="stable")[: max(n, 2)]
+    scores = [score for score in fused.take(places).tolist() if score > -math.inf]
+    lead = scores[0] - scores[1] if len(scores) > 1 else MAX_LEAD
+    top = confidence_of(scores[0], lead)
+    weights = [math.exp(score - scores[0]) for score in scores[1:n]]
+    rest = sum(weights)
+    others = [min(top, (1 - top) * weight / (1 + rest)) for weight in weights]
+    return Ranked(places.tolist()[: len(others) + 1], [top, *others])

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from intent.cascade import Cascade, Verdict
+from intent.cascade import Cascade, Seen, Verdict
 from intent.embed_pool import EmbedPool
 from intent.language import UNDETERMINED, language_of, may_be_in
 from intent.normalize import gist, has_words, normalize
@@ -196,10 +196,10 @@ class Intake:
         if self._is_made_for(embedded_text):
             asked.n_looks -= 1
             left_s = asked.until_s - asyncio.get_running_loop().time()
-            embedded = await self._pool.embed(embedded_text, wait_ms=left_s * 1000)
+            embedded, seen = await self._pool.embed_and(embedded_text, self.cascade.seen, wait_ms=left_s * 1000)
             if embedded.is_trusted:
                 return await self._judged(
-                    text, embedded_text, embedded, asked.source, preference, asked.thresholds, words
+                    text, embedded_text, embedded, asked.source, preference, asked.thresholds, words, seen
                 )
             missing = "encoder: too many unknown tokens"
         verdict = self.cascade.by_words(embedded_text, asked.source, asked.thresholds, alone=True)
@@ -226,10 +226,13 @@ class Intake:
         preference: RequestedPreference | None,
         thresholds: Confidence,
         words: Verdict | None = None,
+        seen: Seen | None = None,
     ) -> Reading:
         neighbours = await self._neighbours(source, embedded) if self.cascade.wants_neighbours(source) else ()
         languages = self._pool.embedder.languages
-        verdict = self.cascade.by_vector(embedded_text, embedded, neighbours, source, thresholds, words, languages)
+        verdict = self.cascade.by_vector(
+            embedded_text, embedded, neighbours, source, thresholds, words, languages, seen
+        )
         if not verdict.found:
             return nothing(text, preference)
         return of_verdict(text, verdict, thresholds, "semantic", preference, vector=embedded.vector)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from intent.grams import WORD_MARK, grams
 
 Floats = NDArray[np.float32]
+Rows = NDArray[np.intp]
 
 
 class LexicalScores(NamedTuple):
@@ -27,7 +29,7 @@ class LexicalScores(NamedTuple):
 
     scores: Floats
     coverage: float
-    rows: list[int]
+    rows: Rows
     values: Floats
 
 
@@ -44,6 +46,7 @@ class Lexical:
         weights: float32, shape (n_rows, n_labels).
         bias: float32, shape (n_labels,).
         unseen_idf: what an unknown gram would weigh.
+        is_word: of `word_rows`.
     """
 
     labels: tuple[str, ...]
@@ -52,52 +55,68 @@ class Lexical:
     weights: Floats
     bias: Floats
     unseen_idf: float
+    is_word: Floats = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Work out what follows from the vocabulary."""
+        object.__setattr__(self, "is_word", word_rows(self.vocabulary))
 
     def score(self, form: str) -> LexicalScores:
         """Scores of a text in its matching form."""
-        rows, values, coverage = weighted(grams(form), self.vocabulary, self.idf, self.unseen_idf)
-        if not rows:
+        rows, values, coverage = weighted(grams(form), self.vocabulary, self.idf, self.unseen_idf, self.is_word)
+        if not rows.size:
             return LexicalScores(self.bias, coverage, rows, values)
-        return LexicalScores(values @ self.weights[rows] + self.bias, coverage, rows, values)
+        return LexicalScores(values @ self.weights.take(rows, axis=0) + self.bias, coverage, rows, values)
 
 
 def weighted(
-    document: Sequence[str], vocabulary: Mapping[str, int], idf: Floats, unseen_idf: float
-) -> tuple[list[int], Floats, float]:
+    document: Sequence[str], vocabulary: Mapping[str, int], idf: Floats, unseen_idf: float, is_word: Floats
+) -> tuple[Rows, Floats, float]:
     """The known grams of a text, given by all its grams, and their weights.
+
+    Args:
+        document: the grams.
+        vocabulary: gram → row.
+        idf: float32, shape (n_rows,).
+        unseen_idf: what an unknown gram would weigh.
+        is_word: of `word_rows`.
 
     Returns:
         (rows, float32 weights of the same length, coverage 0..1).
     """
-    counts: dict[str, int] = {}
-    for gram in document:
-        counts[gram] = counts.get(gram, 0) + 1
-    rows: list[int] = []
+    row_of = vocabulary.get
+    known: list[int] = []
     factors: list[float] = []
-    is_word: list[bool] = []
     unknown = 0.0
-    for gram, count in counts.items():
+    for gram, count in Counter(document).items():
         factor = 1.0 if count == 1 else 1.0 + math.log(count)
-        row = vocabulary.get(gram)
+        row = row_of(gram)
         if row is None:
             unknown += factor * unseen_idf
         else:
-            rows.append(row)
+            known.append(row)
             factors.append(factor)
-            is_word.append(gram[0] == WORD_MARK)
-    values = np.array(factors, dtype=np.float32) * idf[rows] if rows else np.zeros(0, dtype=np.float32)
-    known = float(values.sum())
-    return rows, _unit_blocks(values, np.array(is_word, dtype=np.bool_)), known / (known + unknown) if known else 0.0
+    rows = np.array(known, dtype=np.intp)
+    values = np.array(factors, dtype=np.float32) * idf.take(rows)
+    total = float(values.sum())
+    return rows, _unit_blocks(values, is_word.take(rows)), total / (total + unknown) if total else 0.0
 
 
-def _unit_blocks(values: Floats, is_word: NDArray[np.bool_]) -> Floats:
+def _unit_blocks(values: Floats, is_word: Floats) -> Floats:
     """Character and word weights, each scaled to unit length."""
     squares = values * values
-    words = float(squares[is_word].sum())
-    characters = float(squares.sum()) - words
-    scale = np.where(is_word, 1.0 / math.sqrt(words or 1.0), 1.0 / math.sqrt(max(characters, 1e-12)))
-    scaled: Floats = (values * scale).astype(np.float32)
+    of_words = float(squares @ is_word)
+    of_characters = float(squares.sum()) - of_words
+    to_unit = 1.0 / math.sqrt(max(of_characters, 1e-12))
+    scaled: Floats = values * (to_unit + is_word * (1.0 / math.sqrt(of_words or 1.0) - to_unit))
     return scaled
+
+
+def word_rows(vocabulary: Mapping[str, int]) -> Floats:
+    """float32, shape (n_rows,): 1 for each row of a word gram, 0 for those of characters."""
+    is_word = np.zeros(len(vocabulary), dtype=np.float32)
+    is_word[[row for gram, row in vocabulary.items() if gram[0] == WORD_MARK]] = 1.0
+    return is_word
 
 
 def inverse_document_frequencies(documents: Sequence[Sequence[str]]) -> tuple[dict[str, int], Floats]:

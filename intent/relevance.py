@@ -43,7 +43,9 @@ class Relevance:
             words: what the lexical classifier found in the text.
             vector: float32 little-endian, unit length; None where there is none to be trusted.
         """
-        found: Floats = self.bias + words.values @ self.lexical[words.rows] if words.rows else self.bias.copy()
+        found: Floats = (
+            self.bias + words.values @ self.lexical.take(words.rows, axis=0) if words.rows.size else self.bias.copy()
+        )
         if vector is not None and self.centre.size:
             found += self.vectors @ (np.frombuffer(vector, dtype="<f4") - self.centre)
         return found

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from intent.calibrate import Calibration
-from intent.cascade import Cascade, Verdict
+from intent.cascade import Cascade, Seen, Verdict
 from intent.confidence import RiskTable
 from intent.dummy_embedder import DummyEmbedder
 from intent.heads import Heads
 from intent.prior import PRIOR
+from intent.semantic import SemanticScores
 from models.policy import Confidence
 from models.ports import Embedded
 from models.reading import Alternative, Neighbour
@@ -108,6 +109,26 @@ def test_words_and_vector_decide_together(heads: Heads) -> None:
     )
     assert names(turned)[0] == "refund_status"
     assert names(by_vector(cascade_of(heads), "please"))[0] == "cancel_order"
+
+
+def test_what_was_seen_of_the_vector_beforehand_changes_nothing_and_that_of_other_heads_is_left(heads: Heads) -> None:
+    text, cascade = "the order i placed", cascade_of(heads)
+    vector = DummyEmbedder().embed(text)
+    seen = cascade.seen(vector)
+    assert seen is not None
+    expected = by_vector(cascade, text)
+    assert cascade.by_vector(text, vector, FAR, source_of(), SHIPPED, seen=seen) == expected
+    others = heads_of(BOTH)
+    wrong = Seen(SemanticScores(-seen.scores.logits, seen.scores.nearness), others)
+    assert cascade.by_vector(text, vector, FAR, source_of(), SHIPPED, seen=wrong) == expected
+    assert cascade.by_vector(text, vector, FAR, source_of(), SHIPPED, seen=wrong._replace(by=heads)) != expected
+
+
+def test_there_is_nothing_to_see_without_a_semantic_head_or_a_vector_to_trust(heads: Heads) -> None:
+    vector = DummyEmbedder().embed("cancel order")
+    assert Cascade(Calibration()).seen(vector) is None
+    assert cascade_of(replace(heads, semantic=None)).seen(vector) is None
+    assert cascade_of(heads).seen(Embedded(vector.vector, unknown_share=0.9)) is None
 
 
 def test_known_intents_leave_nothing_to_the_index(heads: Heads) -> None:

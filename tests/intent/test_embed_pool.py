@@ -66,6 +66,17 @@ async def test_nothing_is_encoded_on_the_event_loop_and_cards_not_on_the_threads
     assert cards.threads.isdisjoint(here)
 
 
+async def test_what_is_made_of_a_vector_is_made_in_the_thread_of_the_encoder() -> None:
+    embedder = NotingEmbedder()
+    with EmbedPool(embedder, n_threads=1) as pool:
+        embedded, thread = await pool.embed_and("a", lambda _: threading.current_thread().name, wait_ms=MINUTE)
+        assert embedded == DummyEmbedder().embed("a")
+        assert {thread} == embedder.threads
+        with pytest.raises(ZeroDivisionError):
+            await pool.embed_and("a", lambda found: 1 / len(found.vector[:0]), wait_ms=MINUTE)
+        assert pool.n_waiting == 0
+
+
 async def test_utterances_do_not_queue_behind_card_texts() -> None:
     class Cards(WaitingEmbedder):
         def embed(self, text: str) -> Embedded:

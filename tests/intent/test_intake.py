@@ -3,9 +3,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import pairwise
+from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -35,6 +36,7 @@ from tests.intent.labelled import sentences, vectors_of
 from tests.intent.several import ROWS, VECTORS, multi, nothing, single
 from tests.router.memory_store import CountingEmbedder, WaitingEmbedder, pool_of
 
+T = TypeVar("T")
 MINUTE = 60_000.0
 UNKNOWN = ("encoder: too many unknown tokens",)
 OTHER_LANGUAGE = ("encoder: not made for this language",)
@@ -266,9 +268,9 @@ async def test_both_looks_share_one_time_limit() -> None:
 
         waits_ms: list[float] = []
 
-        async def embed(self, text: str, *, wait_ms: float) -> Embedded:
+        async def embed_and(self, text: str, further: Callable[[Embedded], T], *, wait_ms: float) -> tuple[Embedded, T]:
             self.waits_ms.append(wait_ms)
-            return await super().embed(text, wait_ms=wait_ms)
+            return await super().embed_and(text, further, wait_ms=wait_ms)
 
     with NotingPool(Slow()) as pool:
         await read(Intake(pool, Cascade(Calibration())), snapshot_of(SHOP), "zzz qqq 4711", wait_ms=1000)
@@ -549,11 +551,11 @@ async def test_a_full_queue_refuses_no_utterance_whose_whole_is_read() -> None:
 
         n_asked = 0
 
-        async def embed(self, text: str, *, wait_ms: float) -> Embedded:
+        async def embed_and(self, text: str, further: Callable[[Embedded], T], *, wait_ms: float) -> tuple[Embedded, T]:
             self.n_asked += 1
             if self.n_asked > 1:
                 raise OverloadedError("too many texts wait for the encoder", retry_after_ms=10)
-            return await super().embed(text, wait_ms=wait_ms)
+            return await super().embed_and(text, further, wait_ms=wait_ms)
 
     with Full(CountingEmbedder()) as pool:
         reading = await read_parts("one thing here and another there", pool=pool)
@@ -610,9 +612,9 @@ async def test_all_parts_share_one_time_limit() -> None:
 
         waits_ms: list[float] = []
 
-        async def embed(self, text: str, *, wait_ms: float) -> Embedded:
+        async def embed_and(self, text: str, further: Callable[[Embedded], T], *, wait_ms: float) -> tuple[Embedded, T]:
             self.waits_ms.append(wait_ms)
-            return await super().embed(text, wait_ms=wait_ms)
+            return await super().embed_and(text, further, wait_ms=wait_ms)
 
     with NotingPool(Slow()) as pool:
         await read_parts("one thing here and another there and a third one", pool=pool, wait_ms=5000)

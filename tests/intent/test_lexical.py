@@ -49,7 +49,9 @@ def test_a_text_without_grams_scores_the_bias() -> None:
 
 
 def test_characters_and_words_have_unit_length_each() -> None:
-    rows, values, _ = weighted(grams("check the parcel"), HEADS.lexical.vocabulary, HEADS.lexical.idf, 5.0)
+    rows, values, _ = weighted(
+        grams("check the parcel"), HEADS.lexical.vocabulary, HEADS.lexical.idf, 5.0, HEADS.lexical.is_word
+    )
     names = {row: gram for gram, row in HEADS.lexical.vocabulary.items()}
     is_word = np.array([names[row].startswith(WORD_MARK) for row in rows])
     assert float((values[is_word] ** 2).sum()) == pytest.approx(1.0, abs=1e-5)
