@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 import pytest
 
 from benchmarks.bench_languages import _told
@@ -32,8 +33,9 @@ def test_directions_of_languages_are_found_and_taken_off() -> None:
     meanings, shared = generator.normal(size=(12, 64)), 8 * generator.normal(size=64)
     accents = {name: 2 * generator.normal(size=64) for name in ("en", "de", "zh", "ja")}
 
-    def unit(vector: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
-        return (vector / np.linalg.norm(vector)).astype(np.float32)
+    def unit(vector: NDArray[np.float64]) -> NDArray[np.float32]:
+        scaled: NDArray[np.float32] = (vector / np.linalg.norm(vector)).astype(np.float32)
+        return scaled
 
     raw = {name: [unit(meaning + shared + accent) for meaning in meanings] for name, accent in accents.items()}
     found = directions_of(raw)

@@ -50,6 +50,7 @@ def _parts(folder: Path, tokenizer: Any, n_words: int) -> list[Any]:
     plain = folder.with_name(f"{folder.name}.plain")
     BertModel(config).save_pretrained(plain)
     names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIAL, strict=True))
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **names).save_pretrained(plain)
+    made: Any = PreTrainedTokenizerFast
+    made(tokenizer_object=tokenizer, model_max_length=64, **names).save_pretrained(plain)
     transformer = Transformer(str(plain), max_seq_length=64)
     return [transformer, Pooling(transformer.get_embedding_dimension(), "mean"), Normalize()]
