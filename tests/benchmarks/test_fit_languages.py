@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 import pytest
+from numpy.typing import NDArray
 
 from benchmarks.bench_languages import _told
 from benchmarks.fit_languages import TEXTS, cross_pools, directions_of
