@@ -35,10 +35,12 @@ def normalize(utterance: str) -> str:
     >>> normalize("Ｗhere  is\\u200b my parcel？？")
     'Where is my parcel?'
     """
-    # invisible characters go first: what they kept apart may compose
-    text = unicodedata.normalize("NFKC", _bounded_marks(_INVISIBLE.sub("", utterance)))[:MAX_UTTERANCE_CHARS]
-    text = _CONTROL.sub(" ", text)
-    return _REPEATED_MARK.sub(r"\1", _SPACE.sub(" ", text)).strip()
+    text = utterance
+    if not (text.isascii() and text.isprintable()):
+        # invisible characters go first: what they kept apart may compose
+        text = unicodedata.normalize("NFKC", _bounded_marks(_INVISIBLE.sub("", text)))[:MAX_UTTERANCE_CHARS]
+        text = _CONTROL.sub(" ", text)
+    return _REPEATED_MARK.sub(r"\1", _SPACE.sub(" ", text[:MAX_UTTERANCE_CHARS])).strip()
 
 
 def match_form(text: str) -> str:

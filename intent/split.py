@@ -20,6 +20,23 @@ _STRONG = re.compile(
 _WEAK = re.compile(rf"(?:[,，]\s+|\s+-+\s+|[,，](?=[\u3400-\u9fff])){_OPENING}", re.IGNORECASE)
 """Commas and dashes: they cut only as far as the other joints leave room."""
 
+_IN_ASCII = (
+    ";",
+    ", ",
+    "? ",
+    "! ",
+    ". ",
+    " -",
+    " and",
+    " then",
+    " plus",
+    " also",
+    " as well as",
+    " by the way",
+    " after that",
+)
+"""An ASCII text with none of them, in lower case, has no joint: most have none, and looking for these takes no time."""
+
 _HAN = re.compile("[\u3400-\u9fff]")
 MAX_PARTS = 4
 MAX_CHARS = 2000
@@ -40,13 +57,17 @@ def split(text: str) -> list[str]:
     >>> split("salt and pepper")
     ['salt and pepper']
     """
-    if len(text) > MAX_CHARS:
+    if len(text) > MAX_CHARS or (text.isascii() and not _may_be_joined(text.lower())):
         return [text]
     strong = _cut(text, (0, len(text)), _STRONG, MAX_PARTS)
     spans: list[tuple[int, int]] = []
     for number, span in enumerate(strong, 1):
         spans += _cut(text, span, _WEAK, MAX_PARTS - len(spans) - (len(strong) - number))
     return [text] if len(spans) == 1 else [text[start:end].strip() for start, end in spans]
+
+
+def _may_be_joined(folded: str) -> bool:
+    return any(joint in folded for joint in _IN_ASCII)
 
 
 def _cut(text: str, span: tuple[int, int], pattern: re.Pattern[str], most: int) -> list[tuple[int, int]]:

@@ -56,15 +56,8 @@ def fill(
 
 def fill_properties(found: Sequence[Found], properties: Sequence[Property], text: str) -> dict[str, Slot]:
     """As `fill`, with the properties of a capability read beforehand, once."""
-    slots: dict[str, Slot] = {}
-    view = fold(text[:MAX_CHARS]).lower()
-    if len(view) != len(text[:MAX_CHARS]):  # İ becomes two characters
-        view = fold(text[:MAX_CHARS])
-    for each in properties:
-        slot = _enum_slot(each, view, text)
-        if slot is not None:
-            slots[each.name] = slot
-    used = _assign(found, properties, text, slots)
+    slots = _enum_slots(properties, text)
+    used = _assign(found, properties, text, slots) if found else set()
     for each in properties:
         if each.name not in slots:
             slot = _currency_slot(each, found) or _pattern_slot(each, text[:MAX_CHARS], slots)
@@ -157,6 +150,20 @@ def _by_schema(wanted: Property, found: Found, by_type: bool) -> float:
 
 def _is_text(wanted: Property) -> bool:
     return bool(wanted.schemas) and all("string" in types_of(schema) for schema in wanted.schemas)
+
+
+def _enum_slots(properties: Sequence[Property], text: str) -> dict[str, Slot]:
+    slots: dict[str, Slot] = {}
+    wanted = [each for each in properties if each.options]
+    if wanted:
+        view = fold(text[:MAX_CHARS]).lower()
+        if len(view) != len(text[:MAX_CHARS]):  # İ becomes two characters
+            view = fold(text[:MAX_CHARS])
+        for each in wanted:
+            slot = _enum_slot(each, view, text)
+            if slot is not None:
+                slots[each.name] = slot
+    return slots
 
 
 def _enum_slot(wanted: Property, view: str, text: str) -> Slot | None:

@@ -117,3 +117,35 @@ def test_parts_are_pieces_of_the_sentence_in_order(pieces: list[str]) -> None:
         start = sentence.index(part, start) + len(part)
     if len(parts) > 1:
         assert all(parts)
+
+
+JOINTS = [
+    *(
+        "; ",
+        "? ",
+        "! ",
+        ". ",
+        ", ",
+        " - ",
+        " -- ",
+        "-",
+        " and ",
+        " then ",
+        " plus ",
+        " also ",
+        " as well as ",
+        " band ",
+    ),
+    *(" by the way, ", " after that ", " AND THEN ", ", and also ", " and,", ".", "?", " oh, "),
+]
+
+
+@settings(max_examples=500, derandomize=True, deadline=None)
+@given(words=st.lists(st.sampled_from(["track it", "call me", "x", "9%"]), min_size=1, max_size=6), data=st.data())
+def test_a_text_in_ascii_comes_apart_as_one_with_another_letter_at_its_end(
+    words: list[str], data: st.DataObject
+) -> None:
+    joints = data.draw(st.lists(st.sampled_from(JOINTS), min_size=len(words), max_size=len(words)))
+    text = normalize("".join(word + joint for word, joint in zip(words, joints, strict=True)) + "go on")
+    *first, last = split(text)
+    assert split(text + "é") == [*first, last + "é"]
