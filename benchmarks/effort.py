@@ -102,7 +102,7 @@ def latency(bench: Bench, heads: Heads, texts: Sequence[str]) -> list[list[float
     goals = Goal("<=", LEXICAL_P50_MS), Goal("<=", LEXICAL_P99_MS)
     report.add_latency(f"  words alone, {len(heads.labels)} intents", Quantiles.of(words), *goals)
     report.add("  matrix of the words", heads.lexical.weights.nbytes / 2**20, "MB", Goal("<=", LEXICAL_MB))
-    report.say("  sentences/s over HTTP, one process: python -m benchmarks.bench_route")
+    report.say("  sentences/s over HTTP, one process: python -m benchmarks.bench_sentences")
     return intake
 
 
