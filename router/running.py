@@ -84,10 +84,9 @@ async def running(
         StoreError: the store cannot be opened.
     """
     clock = clock or SystemClock()
-    # One product of a matrix and a vector is one thread's work: a second one would spin longer than it helps.
-    threadpool_limits(1, user_api="blas")
     readiness = Readiness()
     async with AsyncExitStack() as stack:
+        stack.enter_context(_one_thread())
         encoder = await asyncio.to_thread(encoder_of, settings) if embedder is None else embedder
         cards, policy = await asyncio.to_thread(_files, settings)
         store = await stack.enter_async_context(open_store(settings.store, clock=clock))
@@ -121,6 +120,11 @@ async def running(
             "readiness": readiness,
             "clock": clock,
         }
+
+
+def _one_thread() -> threadpool_limits:
+    """Products of a matrix and a vector are one thread's work: a second one would spin longer than it helps."""
+    return threadpool_limits(1, user_api="blas")
 
 
 def _follow(classifier: Classifier | None, readiness: Readiness, supervisor: Supervisor) -> None:
