@@ -16,13 +16,19 @@ from router.versions import parse
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def lint_cards(cards: Sequence[AgentCard], embed: Embed | None = None, policy: Policy | None = None) -> list[Finding]:
+def lint_cards(
+    cards: Sequence[AgentCard],
+    embed: Embed | None = None,
+    policy: Policy | None = None,
+    languages: frozenset[str] | None = None,
+) -> list[Finding]:
     """All findings about a set of cards, the worst first, in a stable order.
 
     Args:
         cards: of all namespaces, at most one of each key.
         embed: gives unit vectors, for the overlaps; None leaves them out.
         policy: says which schemas are needed and which intents are reserved; None is the one as shipped.
+        languages: what the encoder was made for; None means all.
     """
     rules = policy if policy is not None else Policy()
     by_agent: dict[tuple[str, str], list[AgentCard]] = defaultdict(list)
@@ -38,7 +44,7 @@ def lint_cards(cards: Sequence[AgentCard], embed: Embed | None = None, policy: P
         for capability in card.capabilities:
             findings += _capability(card, capability, rules)
     if embed is not None:
-        findings += overlaps(cards, embed)
+        findings += overlaps(cards, embed, languages)
     return sorted(findings, key=order_of)
 
 

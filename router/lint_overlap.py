@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from intent.language import may_be_in
 from intent.normalize import match_key, normalize
 from models.card import AgentCard
 from models.ports import Embedded
@@ -66,7 +67,7 @@ def duplicates(cards: Sequence[AgentCard]) -> Iterator[Finding]:
             )
 
 
-def overlaps(cards: Sequence[AgentCard], embed: Embed) -> Iterator[Finding]:
+def overlaps(cards: Sequence[AgentCard], embed: Embed, languages: frozenset[str] | None = None) -> Iterator[Finding]:
     """Pairs of intents of a namespace whose utterances are nearer to the other intent than to their own.
 
     An utterance's own intent is measured without itself; each utterance is followed by its intent in brackets.
@@ -74,11 +75,16 @@ def overlaps(cards: Sequence[AgentCard], embed: Embed) -> Iterator[Finding]:
     Args:
         cards: of any namespaces; disabled ones are passed over.
         embed: gives unit vectors.
+        languages: what the encoder was made for; utterances in others say nothing. None means all.
     """
     for namespace, texts in _texts(cards).items():
         rows = list(texts.values())
         embedded = [embed(normalize(text.shown)) for text in rows]
-        known = [number for number, each in enumerate(embedded) if each.is_trusted]
+        known = [
+            number
+            for number, (text, each) in enumerate(zip(rows, embedded, strict=True))
+            if each.is_trusted and may_be_in(normalize(text.shown), languages)
+        ]
         if not known:
             continue
         vectors = np.stack([np.frombuffer(embedded[number].vector, dtype="<f4") for number in known])

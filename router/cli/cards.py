@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from router.cli.output import emit_json, fail, say, table
+from router.cli.training import embedder_of
 
 if TYPE_CHECKING:
     from models.errors import ConfigError
@@ -34,7 +35,6 @@ def lint(
 
     Exit status 1 if a card cannot be read or a finding is an error.
     """
-    from intent.embedder import bundled
     from models.errors import ConfigError, RouterError
     from models.policy import Policy
     from router.card_files import read_card_files
@@ -45,7 +45,8 @@ def lint(
     try:
         read = read_card_files(paths)
         rules = Policy() if policy is None else read_policy(policy)
-        found = lint_cards(read.cards, bundled().embed, rules)
+        embedder = embedder_of(None)
+        found = lint_cards(read.cards, embedder.embed, rules, embedder.languages)
     except ConfigError as error:
         _refuse(error, as_json)
     except RouterError as error:

@@ -240,6 +240,15 @@ def test_texts_the_encoder_does_not_know_are_left_out() -> None:
     assert overlaps(one, other) == []
 
 
+def test_texts_in_languages_the_encoder_was_not_made_for_are_left_out() -> None:
+    wishes = ["wo ist mein Paket", "ist mein Geld schon zurück"]
+    one = card("a", capabilities=[capability("first", description="", examples=[wishes[0], "was kostet das"])])
+    other = card("b", capabilities=[capability("second", description="", examples=["wann kommt es", wishes[1]])])
+    for languages, n in ((None, 1), (frozenset({"en"}), 0), (frozenset({"de"}), 1)):
+        found = lint_cards([one, other], by_first_letter, languages=languages)
+        assert [each.code for each in found].count("overlapping_capabilities") == n
+
+
 def test_real_wishes_that_are_the_same_overlap_and_others_do_not() -> None:
     parcels = ["where is my parcel", "track my package", "has my delivery been shipped"]
     boxes = ["where is my package", "track the parcel I am waiting for", "when is my delivery coming"]
