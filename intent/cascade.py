@@ -157,9 +157,7 @@ class Cascade:
         near = self._near(neighbours, thresholds) if neighbours else Verdict()
         if heads is None or allowed is None or heads.semantic is None:
             return near
-        # the heads may have been swapped while the encoder ran
-        known_scores = words.scores if words is not None and words.by is heads else None
-        scores = known_scores or heads.lexical.score(match_form(text))
+        scores = _scores(words, heads) or heads.lexical.score(match_form(text))
         semantic = seen.scores if seen is not None and seen.by is heads else None
         stage = stage_by_both(heads, text, languages)
         ranked = heads.by_both(scores, embedded.vector, allowed, N_FOUND, stage, semantic)
@@ -169,11 +167,19 @@ class Cascade:
             return known
         return near
 
-    def seam(self, text: str, source: IntentSource) -> Sides | None:
-        """Where a text, normalized, may be cut in two wishes; heads that know of several need no such help."""
+    def seam(self, text: str, source: IntentSource, words: Verdict | None = None) -> Sides | None:
+        """Where a text, normalized, may be cut in two wishes; heads that know of several need no such help.
+
+        Args:
+            text: normalized.
+            source: what may be read.
+            words: the verdict on the words of the same text; None judges them here.
+        """
         heads = self._heads
         allowed = None if heads is None or heads.relevance is not None else self._reach(heads, source).allowed
-        return None if heads is None or allowed is None else seam(text, heads.lexical, allowed)
+        if heads is None or allowed is None:
+            return None
+        return seam(text, heads.lexical, allowed, _scores(words, heads))
 
     def wants_neighbours(self, source: IntentSource) -> bool:
         """Whether the heads leave anything to the index."""
@@ -197,6 +203,11 @@ class Cascade:
             if len(self._reaches) < _MAX_REACHES:
                 self._reaches[intents] = reach
         return reach
+
+
+def _scores(words: Verdict | None, heads: Heads) -> LexicalScores | None:
+    """Those of the verdict; None where other heads gave them, swapped while the encoder ran."""
+    return words.scores if words is not None and words.by is heads else None
 
 
 def _named(heads: Heads, ranked: Ranked) -> tuple[Alternative, ...]:

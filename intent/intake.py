@@ -96,12 +96,13 @@ class Intake:
             until_s=asyncio.get_running_loop().time() + wait_ms / 1000,
         )
         text = normalize(utterance)
-        reading = await self._looked_into(text, self._at_a_glance(text, asked), asked)
+        glance = self._at_a_glance(text, asked)
+        reading = await self._looked_into(text, glance, asked)
         if reading.parts or (reading.source == "lexical" and reading.confidence == 1.0):
             return reading
         pieces = split(text)
         if len(pieces) == 1:
-            return await self._told_from_rival(reading, asked)
+            return await self._told_from_rival(reading, glance, asked)
         glances = [self._at_a_glance(piece, asked) for piece in pieces]
         if not any(self._may_want_else(*each, reading, asked) for each in zip(pieces, glances, strict=True)):
             return reading
@@ -110,11 +111,11 @@ class Intake:
         except (TimeoutError, OverloadedError):
             return replace(reading, degraded=(*reading.degraded, "parts: no time to read them"))
 
-    async def _told_from_rival(self, reading: Reading, asked: _Asked) -> Reading:
+    async def _told_from_rival(self, reading: Reading, glance: Reading | Verdict, asked: _Asked) -> Reading:
         """The reading of a sentence without joints; ambiguous if it may still want two things."""
         if reading.certainty is not Certainty.SURE or reading.source == "rule" or reading.confidence >= FAIRLY_SURE:
             return reading
-        sides = self.cascade.seam(reading.text, asked.source)
+        sides = self.cascade.seam(reading.text, asked.source, None if isinstance(glance, Reading) else glance)
         if sides is None:
             return reading
         try:

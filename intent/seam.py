@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from intent.grams import WORD_MARK, grams
-from intent.lexical import Lexical
+from intent.grams import grams
+from intent.lexical import Lexical, LexicalScores
 from intent.normalize import match_form
 
 LEAST_SCORE = 0.0
@@ -31,7 +31,7 @@ class Sides(NamedTuple):
     after: str
 
 
-def seam(text: str, lexical: Lexical, allowed: NDArray[np.bool_]) -> Sides | None:
+def seam(text: str, lexical: Lexical, allowed: NDArray[np.bool_], scores: LexicalScores | None = None) -> Sides | None:
     """Where a text is cut so that the words of both sides speak most for different labels; None if they speak weakly.
 
     Texts whose words are not divided have none.
@@ -40,11 +40,12 @@ def seam(text: str, lexical: Lexical, allowed: NDArray[np.bool_]) -> Sides | Non
         text: normalized.
         lexical: knows the grams.
         allowed: bool, shape (n_labels,): which labels count.
+        scores: what `lexical` says of the text, where that was asked already.
     """
     words = text.split()
     if not 2 * _LEAST_WORDS <= len(words) <= _MOST_WORDS:
         return None
-    whole = np.where(allowed, lexical.score(match_form(text)).scores, -np.inf)
+    whole = np.where(allowed, (scores or lexical.score(match_form(text))).scores, -np.inf)
     labels = np.argsort(-whole, kind="stable")[: min(_N_LABELS, int(allowed.sum()))]
     blocks = _said(words, lexical, labels)
     before = sum(_scaled(said.cumsum(axis=0), squares.cumsum(axis=0)) for said, squares in blocks)
@@ -68,15 +69,22 @@ def _said(words: list[str], lexical: Lexical, labels: NDArray[np.int64]) -> list
 
     Pairs of words are left out of account.
     """
-    found = [(np.zeros((len(words), len(labels))), np.zeros((len(words), 1))) for _ in range(2)]
-    for place, word in enumerate(words):
-        known = {gram: lexical.vocabulary.get(gram) for gram in grams(match_form(word))}
-        for is_word, (said, squares) in enumerate(found):
-            rows = [row for gram, row in known.items() if row is not None and (gram[0] == WORD_MARK) == bool(is_word)]
-            if rows:
-                weights = lexical.idf[rows].astype(np.float64)
-                said[place] = weights @ lexical.weights[rows][:, labels]
-                squares[place] = (weights**2).sum()
+    known = [
+        (row, place)
+        for place, word in enumerate(words)
+        for row in map(lexical.vocabulary.get, dict.fromkeys(grams(match_form(word))))
+        if row is not None
+    ]
+    rows, places = np.array(known, dtype=np.intp).reshape(-1, 2).T
+    weights = lexical.idf.take(rows).astype(np.float64)
+    speak_for = weights[:, None] * lexical.weights[np.ix_(rows, labels)]
+    is_word = lexical.is_word.take(rows) > 0
+    found = []
+    for chosen in (~is_word, is_word):
+        said = np.zeros((len(words), len(labels)))
+        np.add.at(said, places[chosen], speak_for[chosen])
+        squares: _Floats = np.bincount(places[chosen], weights[chosen] ** 2, len(words)).astype(np.float64)
+        found.append((said, squares[:, None]))
     return found
 
 
