@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 from intent.grams import grams, is_ideographic
 from intent.heads import Heads
 from intent.language import languages_of
-from intent.lexical import Lexical, inverse_document_frequencies, weighted, word_rows
+from intent.lexical import Lexical, inverse_document_frequencies, placed, weighted, word_rows
 from intent.normalize import match_form
 from intent.prior import PRIOR
 from intent.semantic import Semantic
@@ -119,7 +119,7 @@ def gram_matrix(
     ends = [0]
     is_word = word_rows(vocabulary)
     for document in documents:
-        rows, weights, _ = weighted(document, vocabulary, idf, unseen, is_word)
+        rows, weights, _ = weighted(placed(document, vocabulary), idf, unseen, is_word)
         columns += rows.tolist()
         values.append(weights)
         ends.append(len(columns))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 
 MAX_CHARS = 2000
@@ -24,24 +25,32 @@ def grams(form: str) -> list[str]:
     longer than that is no word.
 
     >>> grams("ok")
-    [' ok', 'ok ', ' ok ', '\\x01ok']
+    [' ok', 'ok ', ' ok ', '\x01ok']
     >>> grams("退款")
-    ['退', '款', '退款', '\\x01退款']
+    ['退', '款', '退款', '\x01退款']
     """
-    found: list[str] = []
-    marked: list[str] = []
-    for word in _WORD.findall(form[:MAX_CHARS]):
-        if not word.isascii() and _IDEOGRAPHIC.search(word):
-            _ideographic(word, found)
-            if len(word) > _LONGEST_IDEOGRAPHIC:
-                continue
-        else:
-            _alphabetic(f" {word} ", found)
-        marked.append(WORD_MARK + word)
-    found += marked
-    found += [f"{first} {second[1:]}" for first, second in pairwise(marked)]
-    found += [f"{first}{WORD_MARK}{second[1:]}" for first, second in zip(marked, marked[2:], strict=False)]
-    return found
+    words = words_of(form)
+    return [*(gram for word in words for gram in character_grams(word)), *word_grams(words)]
+
+
+def words_of(form: str) -> list[str]:
+    """The words of a text in its matching form; undivided text counts as one."""
+    return _WORD.findall(form[:MAX_CHARS])
+
+
+def character_grams(word: str) -> list[str]:
+    """The grams of its characters, repetitions included."""
+    return _ideographic(word) if _is_undivided(word) else _alphabetic(f" {word} ")
+
+
+def word_grams(words: Sequence[str]) -> list[str]:
+    """Of all words of a text: each, pairs, and pairs with any word between them."""
+    marked = [WORD_MARK + word for word in words if len(word) <= _LONGEST_IDEOGRAPHIC or not _is_undivided(word)]
+    return [
+        *marked,
+        *(f"{first} {second[1:]}" for first, second in pairwise(marked)),
+        *(f"{first}{WORD_MARK}{second[1:]}" for first, second in zip(marked, marked[2:], strict=False)),
+    ]
 
 
 def is_ideographic(form: str) -> bool:
@@ -49,13 +58,16 @@ def is_ideographic(form: str) -> bool:
     return _IDEOGRAPHIC.search(form) is not None
 
 
-def _alphabetic(padded: str, found: list[str]) -> None:
+def _is_undivided(word: str) -> bool:
+    return not word.isascii() and _IDEOGRAPHIC.search(word) is not None
+
+
+def _alphabetic(padded: str) -> list[str]:
     length = len(padded)
-    for size in _SIZES:
-        found += [padded[start : start + size] for start in range(length - size + 1)]
+    return [padded[start : start + size] for size in _SIZES for start in range(length - size + 1)]
 
 
-def _ideographic(word: str, found: list[str]) -> None:
+def _ideographic(word: str) -> list[str]:
     length = len(word)
-    for size in range(1, min(_LONGEST_IDEOGRAPHIC, length) + 1):
-        found += [word[start : start + size] for start in range(length - size + 1)]
+    sizes = range(1, min(_LONGEST_IDEOGRAPHIC, length) + 1)
+    return [word[start : start + size] for size in sizes for start in range(length - size + 1)]

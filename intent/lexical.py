@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from intent.grams import WORD_MARK, grams
+from intent.grams import WORD_MARK, character_grams, word_grams, words_of
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.intp]
+
+_KEPT_WORDS = 4096
+_LONGEST_KEPT = 32
+"""Characters; what is longer is mostly no word, and nobody should fill the memory with it."""
 
 
 class LexicalScores(NamedTuple):
@@ -47,6 +52,8 @@ class Lexical:
         bias: float32, shape (n_labels,).
         unseen_idf: what an unknown gram would weigh.
         is_word: of `word_rows`.
+        rows_of: word → of each of its character grams the row, or the gram itself where it is not known; kept for
+            words that come again.
     """
 
     labels: tuple[str, ...]
@@ -56,27 +63,50 @@ class Lexical:
     bias: Floats
     unseen_idf: float
     is_word: Floats = field(init=False, repr=False, compare=False)
+    rows_of: Callable[[str], tuple[int | str, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Work out what follows from the vocabulary."""
         object.__setattr__(self, "is_word", word_rows(self.vocabulary))
+        object.__setattr__(self, "rows_of", lru_cache(_KEPT_WORDS)(partial(_rows_of, self.vocabulary)))
 
     def score(self, form: str) -> LexicalScores:
         """Scores of a text in its matching form."""
-        rows, values, coverage = weighted(grams(form), self.vocabulary, self.idf, self.unseen_idf, self.is_word)
+        rows, values, coverage = weighted(self._placed(form), self.idf, self.unseen_idf, self.is_word)
         if not rows.size:
             return LexicalScores(self.bias, coverage, rows, values)
         return LexicalScores(values @ self.weights.take(rows, axis=0) + self.bias, coverage, rows, values)
 
+    def rows_in(self, form: str) -> list[int]:
+        """The rows of the known grams of a text, each once."""
+        return [row for row in dict.fromkeys(self._placed(form)) if isinstance(row, int)]
+
+    def _placed(self, form: str) -> list[int | str]:
+        """`placed` of all grams of a text."""
+        words = words_of(form)
+        found: list[int | str] = []
+        for word in words:
+            found += self.rows_of(word) if len(word) <= _LONGEST_KEPT else _rows_of(self.vocabulary, word)
+        return found + placed(word_grams(words), self.vocabulary)
+
+
+def _rows_of(vocabulary: Mapping[str, int], word: str) -> tuple[int | str, ...]:
+    return tuple(placed(character_grams(word), vocabulary))
+
+
+def placed(document: Iterable[str], vocabulary: Mapping[str, int]) -> list[int | str]:
+    """Of each gram its row, or itself where it is not known."""
+    row_of = vocabulary.get
+    return [row_of(gram, gram) for gram in document]
+
 
 def weighted(
-    document: Sequence[str], vocabulary: Mapping[str, int], idf: Floats, unseen_idf: float, is_word: Floats
+    document: Iterable[int | str], idf: Floats, unseen_idf: float, is_word: Floats
 ) -> tuple[Rows, Floats, float]:
     """The known grams of a text, given by all its grams, and their weights.
 
     Args:
-        document: the grams.
-        vocabulary: gram → row.
+        document: as `placed` gives it.
         idf: float32, shape (n_rows,).
         unseen_idf: what an unknown gram would weigh.
         is_word: of `word_rows`.
@@ -84,18 +114,16 @@ def weighted(
     Returns:
         (rows, float32 weights of the same length, coverage 0..1).
     """
-    row_of = vocabulary.get
     known: list[int] = []
     factors: list[float] = []
     unknown = 0.0
     for gram, count in Counter(document).items():
         factor = 1.0 if count == 1 else 1.0 + math.log(count)
-        row = row_of(gram)
-        if row is None:
-            unknown += factor * unseen_idf
-        else:
-            known.append(row)
+        if isinstance(gram, int):
+            known.append(gram)
             factors.append(factor)
+        else:
+            unknown += factor * unseen_idf
     rows = np.array(known, dtype=np.intp)
     values = np.array(factors, dtype=np.float32) * idf.take(rows)
     total = float(values.sum())

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from intent.grams import grams
 from intent.lexical import Lexical, LexicalScores
 from intent.normalize import match_form
 
@@ -69,12 +68,7 @@ def _said(words: list[str], lexical: Lexical, labels: NDArray[np.int64]) -> list
 
     Pairs of words are left out of account.
     """
-    known = [
-        (row, place)
-        for place, word in enumerate(words)
-        for row in map(lexical.vocabulary.get, dict.fromkeys(grams(match_form(word))))
-        if row is not None
-    ]
+    known = [(row, place) for place, word in enumerate(words) for row in lexical.rows_in(match_form(word))]
     rows, places = np.array(known, dtype=np.intp).reshape(-1, 2).T
     weights = lexical.idf.take(rows).astype(np.float64)
     speak_for = weights[:, None] * lexical.weights[np.ix_(rows, labels)]

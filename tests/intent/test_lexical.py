@@ -8,7 +8,7 @@ from sklearn.svm import LinearSVC
 
 from intent.fit_classifiers import LEXICAL_C, Example, fit_classifiers
 from intent.grams import WORD_MARK, grams
-from intent.lexical import inverse_document_frequencies, weighted
+from intent.lexical import inverse_document_frequencies, placed, weighted
 from tests.intent.labelled import sentences
 
 ROWS = sentences(("parcel", "invoice"))
@@ -49,9 +49,9 @@ def test_a_text_without_grams_scores_the_bias() -> None:
 
 
 def test_characters_and_words_have_unit_length_each() -> None:
-    rows, values, _ = weighted(
-        grams("check the parcel"), HEADS.lexical.vocabulary, HEADS.lexical.idf, 5.0, HEADS.lexical.is_word
-    )
+    lexical = HEADS.lexical
+    document = placed(grams("check the parcel"), lexical.vocabulary)
+    rows, values, _ = weighted(document, lexical.idf, 5.0, lexical.is_word)
     names = {row: gram for gram, row in HEADS.lexical.vocabulary.items()}
     is_word = np.array([names[row].startswith(WORD_MARK) for row in rows])
     assert float((values[is_word] ** 2).sum()) == pytest.approx(1.0, abs=1e-5)
@@ -69,3 +69,36 @@ def test_two_labels_have_opposite_scores() -> None:
     scores = fit_classifiers(rows, {}, 0).lexical.score("open the door").scores
     assert scores[0] > 0 > scores[1]
     assert scores[0] == pytest.approx(-scores[1], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "check the parcel",
+        "where is the parcel, the parcel",
+        "查一下快递 parcel",
+        "p" * 40 + " parcel",
+        "?!",
+        "xyzzy xyzzy",
+    ],
+)
+def test_a_text_weighs_the_same_however_often_its_words_came_before(text: str) -> None:
+    lexical = HEADS.lexical
+    rows, values, coverage = weighted(
+        placed(grams(text), lexical.vocabulary), lexical.idf, lexical.unseen_idf, lexical.is_word
+    )
+    for _ in range(2):
+        scores = lexical.score(text)
+        assert (scores.rows.tolist(), scores.values.tolist(), scores.coverage) == (
+            rows.tolist(),
+            values.tolist(),
+            coverage,
+        )
+    assert lexical.rows_in(text) == list(dict.fromkeys(rows.tolist()))
+
+
+def test_long_words_are_not_kept() -> None:
+    lexical = fit_classifiers([Example("open the door", "open"), Example("shut the door", "shut")], {}, 0).lexical
+    n_before = lexical.rows_of.cache_info().currsize  # type: ignore[attr-defined]
+    lexical.score("door " + "x" * 2000)
+    assert lexical.rows_of.cache_info().currsize == n_before + 1  # type: ignore[attr-defined]
