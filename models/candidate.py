@@ -22,6 +22,12 @@ class Stage(StrEnum):
     MAX_COST_LEVEL = "max_cost_level"
     MIN_QUALITY = "min_quality"
     DEADLINE = "deadline"
+    DOWN = "down"
+    BREAKER = "breaker"
+    DEPENDENCY = "dependency"
+    EJECTED = "ejected"
+    CAPACITY = "capacity"
+    QUOTA = "quota"
 
 
 class Features(Answer):

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
 from models.card import FallbackForm, Risk
 from models.contract import AgentId, Contract, IntentName, Namespace, Permission
+from models.live_policy import (
+    BreakerPolicy,
+    DependencyPolicy,
+    EjectionPolicy,
+    HealthPolicy,
+    LeasePolicy,
+    PoisonPolicy,
+    QueuePolicy,
+    Quota,
+    SessionPolicy,
+)
 from models.request import Preference
 
 Exponent = Annotated[float, Field(ge=0, le=10)]
@@ -74,6 +85,9 @@ class NamespacePolicy(Contract):
         share_within: near-equals have a utility of at least best - share_within * |best|.
         fallback: the wording where no agent declares one.
         llm: whether a language model may be asked, if the settings name one.
+        unavailable: what a request gets that somebody could take, but nobody now: a degraded answer, a ticket of the
+            degrade queue, or the best of those that stand behind an open breaker, marked as a last resort.
+        health: how signs of life become a score; so do the next ones govern live state.
     """
 
     default_budget_ms: Annotated[int, Field(ge=1, le=86_400_000)] = 20_000
@@ -90,6 +104,15 @@ class NamespacePolicy(Contract):
     confidence: Confidence = Confidence()
     intents: dict[IntentName, IntentPolicy] = {}
     llm: bool = True
+    unavailable: Literal["fallback", "queue", "last_resort"] = "fallback"
+    health: HealthPolicy = HealthPolicy()
+    breaker: BreakerPolicy = BreakerPolicy()
+    dependency: DependencyPolicy = DependencyPolicy()
+    ejection: EjectionPolicy = EjectionPolicy()
+    lease: LeasePolicy = LeasePolicy()
+    poison: PoisonPolicy = PoisonPolicy()
+    session: SessionPolicy = SessionPolicy()
+    queue: QueuePolicy = QueuePolicy()
     fallback: FallbackForm = FallbackForm(
         message_internal="no agent can take this request",
         message_user="Sorry, we cannot help with this right now.",
@@ -101,6 +124,8 @@ class AgentPolicy(Contract):
 
     enabled: bool | None = None
     weight: Annotated[float, Field(ge=0, le=1_000_000)] | None = None
+    max_inflight: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    timeout_ms: Annotated[int, Field(ge=1, le=86_400_000)] | None = None
 
 
 class Rule(Contract):
@@ -177,6 +202,7 @@ class Policy(Contract):
     agents: dict[AgentId, AgentPolicy] = {}
     rules: Annotated[list[Rule], Field(max_length=10_000)] = []
     llm: LlmPolicy = LlmPolicy()
+    quotas: Annotated[list[Quota], Field(max_length=10_000)] = []
 
     def of(self, namespace: str) -> NamespacePolicy:
         """What holds in `namespace`."""

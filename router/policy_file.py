@@ -22,7 +22,7 @@ from router.model_walk import FieldPath
 from router.yaml_text import Document, read_yaml
 
 _LIST_KEYS = ("extend_from_base", "items")
-_LATER = ("learning", "quotas", "retention", "risk")
+_LATER = ("learning", "retention", "risk")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, LargeBinary, MetaData, Table, Text, text
 
-REVISION = "0003"
+REVISION = "0004"
 """The newest schema revision, kept here too so that opening a current store needs no Alembic."""
 
 metadata = MetaData()
@@ -104,6 +104,81 @@ goals = Table(
     Column("task_id", Text, primary_key=True),
     Column("goal_hash", Text, nullable=False),
     Column("first_seen", BigInteger, nullable=False),
+)
+
+outcomes = Table(
+    "outcomes",
+    metadata,
+    Column("sequence", _SEQUENCE, primary_key=True),
+    Column("decision_id", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("idempotency_key", Text),
+    Column("caller", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("charged", Text, nullable=False),
+    Column("received_at", BigInteger, nullable=False),
+    Index("outcomes_decision_id", "decision_id"),
+    sqlite_autoincrement=True,
+)
+
+usage = Table(
+    "usage",
+    metadata,
+    Column("hour", BigInteger, primary_key=True),
+    Column("caller", Text, primary_key=True),
+    Column("team", Text, primary_key=True),
+    Column("namespace", Text, primary_key=True),
+    Column("agent_id", Text, primary_key=True),
+    Column("n_decisions", BigInteger, nullable=False),
+    Column("n_calls", BigInteger, nullable=False),
+    Column("n_succeeded", BigInteger, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    Column("cost_usd", Float, nullable=False),
+    Column("n_latencies", BigInteger, nullable=False),
+    Column("latency_ms", Float, nullable=False),
+)
+
+tickets = Table(
+    "tickets",
+    metadata,
+    Column("ticket", Text, primary_key=True),
+    Column("namespace", Text, nullable=False),
+    Column("intent", Text, nullable=False),
+    Column("decision_id", Text, nullable=False),
+    Column("trace_id", Text, nullable=False),
+    Column("caller", Text, nullable=False),
+    Column("request", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("n_claims", Integer, nullable=False),
+    Column("claim_id", Text),
+    Column("claimed_by", Text),
+    Column("claimed_until", BigInteger),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("settled_at", BigInteger),
+    Column("note", Text),
+    Index("tickets_open", "state", "namespace", "created_at"),
+)
+
+repeats = Table(
+    "repeats",
+    metadata,
+    Column("caller", Text, primary_key=True),
+    Column("idempotency_key", Text, primary_key=True),
+    Column("body_sha256", Text, nullable=False),
+    Column("decision_id", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Index("repeats_created_at", "created_at"),
+)
+
+heartbeats = Table(
+    "heartbeats",
+    metadata,
+    Column("namespace", Text, primary_key=True),
+    Column("agent_id", Text, primary_key=True),
+    Column("version", Text, primary_key=True),
+    Column("digest", Text, nullable=False),
+    Column("happened_at", BigInteger, nullable=False),
 )
 
 meta = Table(

@@ -22,6 +22,12 @@ def test_actions_and_reasons_are_those_of_the_contract() -> None:
         "max_cost_level",
         "min_quality",
         "deadline",
+        "down",
+        "breaker",
+        "dependency",
+        "ejected",
+        "capacity",
+        "quota",
     ]
 
 
