@@ -19,6 +19,7 @@ import numpy as np
 from intent.embedder import cpu_features
 from intent.export import Source, check_files, require_extra, use_prompt
 from intent.fit_classifiers import Example
+from intent.language import languages_of
 from intent.vector_cache import Progress, silent
 from models.errors import EncoderError
 
@@ -99,7 +100,14 @@ def tune(
     if len(labels) < 2:
         raise ValueError(f"tuning needs at least 2 intents, the examples have {len(labels)}")
     _Tuning(source, examples, labels, recipe, seed).run(progress).save(out)
-    return Source(out, f"{source.name}, tuned", languages=source.languages)
+    return Source(out, f"{source.name}, tuned", languages=_languages(source, examples))
+
+
+def _languages(source: Source, examples: Sequence[Example]) -> tuple[str, ...] | None:
+    """Those of the model and those that it has now seen."""
+    if source.languages is None:
+        return None
+    return tuple(sorted({*source.languages, *languages_of(example.text for example in examples)}))
 
 
 class _Tuning:

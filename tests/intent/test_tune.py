@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -56,6 +57,16 @@ def test_few_examples_are_contrasted(source: Source, tmp_path: Path) -> None:
     tuned = tune(source, ROWS[:96], tmp_path / "tuned", recipe=few)
     export_encoder(tuned, tmp_path / "after", [row.text for row in ROWS[300:400]])
     assert nearest_is_right(tmp_path / "after") > 0.8
+
+
+def test_languages_that_were_tuned_on_count_as_those_of_the_encoder(source: Source, tmp_path: Path) -> None:
+    german = [Example(f"wo ist mein Paket mit der Nummer {number}", "track") for number in range(8)]
+    german += [Example(f"bitte stornieren Sie meine Bestellung {number}", "cancel") for number in range(8)]
+    english = replace(source, languages=("en",))
+    tuned = tune(english, german, tmp_path / "tuned", recipe=Recipe(n_epochs=1))
+    assert tuned.languages == ("de", "en")
+    any_language = tune(replace(source, languages=None), german, tmp_path / "any", recipe=Recipe(n_epochs=1))
+    assert any_language.languages is None
 
 
 def test_the_seed_decides(source: Source, tmp_path: Path) -> None:
