@@ -38,7 +38,7 @@ class OutcomeError(Contract):
 
     model_config = ConfigDict(populate_by_name=True)
 
-    class_: Annotated[Label, Field(alias="class")] | None = None
+    class_: Annotated[Label | None, Field(alias="class")] = None
     retryable: bool | None = None
     fingerprint: Identifier | None = None
     dependency: Label | None = None
