@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 
 class EventType(StrEnum):
@@ -94,4 +94,90 @@ class GoalRow(NamedTuple):
     first_seen: int
 
 
-Row = EventRow | SpanRow | DecisionRow | GoalRow
+class OutcomeRow(NamedTuple):
+    """One outcome as it came; those of a decision count in the order in which they were put.
+
+    Attributes:
+        attempt: the step of the plan, from 1.
+        idempotency_key: None where it came without.
+        caller: name of the key that posted it; "" while keys are off.
+        body: the outcome's JSON text.
+        charged: whom it was charged to.
+        received_at: epoch, milliseconds.
+    """
+
+    decision_id: str
+    attempt: int
+    idempotency_key: str | None
+    caller: str
+    body: str
+    charged: str
+    received_at: int
+
+
+HOUR_MS = 3_600_000
+
+
+class UsageRow(NamedTuple):
+    """What was used within an hour: a difference that is added to what the store has, negative where it takes back.
+
+    Attributes:
+        hour: whole hours since the epoch, which is the instant in milliseconds // HOUR_MS.
+        n_calls: attempts that have an outcome.
+        n_latencies: outcomes that told how long the call took.
+        latency_ms: the sum of those.
+    """
+
+    hour: int
+    caller: str
+    team: str
+    namespace: str
+    agent_id: str
+    n_decisions: int
+    n_calls: int
+    n_succeeded: int
+    tokens: int
+    cost_usd: float
+    n_latencies: int
+    latency_ms: float
+
+
+class RepeatRow(NamedTuple):
+    """The decision that a caller's `Idempotency-Key` stands for; the first one put under a key stays.
+
+    Attributes:
+        body_sha256: of the request that the key came with.
+        created_at: epoch, milliseconds.
+    """
+
+    caller: str
+    idempotency_key: str
+    body_sha256: str
+    decision_id: str
+    created_at: int
+
+
+Row = EventRow | SpanRow | DecisionRow | GoalRow | OutcomeRow | UsageRow | RepeatRow
+
+
+class UsageQuery(NamedTuple):
+    """Which usage is asked for, and how it is summed up.
+
+    Attributes:
+        from_hour: the first hour, as in `UsageRow`.
+        to_hour: the hour after the last one.
+        group: the column whose values are told apart.
+        by_hour: whether hours are told apart too.
+        caller: only of this one; None means of all. So do the next ones.
+        limit: at most so many rows.
+    """
+
+    from_hour: int
+    to_hour: int
+    group: Literal["caller", "team", "namespace", "agent_id"]
+    by_hour: bool
+    caller: str | None = None
+    team: str | None = None
+    namespace: str | None = None
+    agent_id: str | None = None
+    limit: int = 1000

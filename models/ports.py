@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from models.card import AgentCard
-from models.events import DecisionRow, EventRow, Row
+from models.events import DecisionRow, EventRow, OutcomeRow, RepeatRow, Row, UsageQuery, UsageRow
 from models.key import Key
 from models.reading import Neighbour
 
@@ -141,10 +141,10 @@ class PolicyStore(Protocol):
 
 
 class RecordStore(Protocol):
-    """Decisions, events and goal hashes: appended, never changed."""
+    """Decisions, events, goal hashes, outcomes and repeats: appended, never changed. Usage: added to."""
 
     async def append(self, rows: Sequence[Row]) -> None:
-        """Append rows of all kinds, in one transaction, events in the order given; durable on return."""
+        """Append rows of all kinds, in one transaction, events and outcomes in the order given; durable on return."""
 
     async def decision(self, decision_id: str) -> DecisionRow | None:
         """The record of one decision."""
@@ -157,3 +157,18 @@ class RecordStore(Protocol):
 
     async def goal(self, namespace: str, task_id: str) -> str | None:
         """The goal hash first seen under the task."""
+
+    async def outcomes_of(self, decision_id: str) -> Sequence[OutcomeRow]:
+        """The outcomes of a decision, in the order in which they were appended."""
+
+    async def known_callers(self, limit: int) -> Sequence[str]:
+        """At most `limit` of the callers that ever posted an outcome, by name."""
+
+    async def repeat(self, caller: str, idempotency_key: str) -> RepeatRow | None:
+        """What the caller's key stands for."""
+
+    async def forget_repeats(self, before_ms: int) -> int:
+        """Forget the keys with created_at < before_ms; how many those were."""
+
+    async def usage(self, query: UsageQuery) -> Sequence[UsageRow]:
+        """Sums by hour and group; what is not told apart is 0 or "" in the rows."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from itertools import islice
 
 from models.errors import OverloadedError, StoreError
-from models.events import DecisionRow, EventRow, Row, SpanRow
+from models.events import DecisionRow, EventRow, OutcomeRow, RepeatRow, Row
 from models.ports import Clock, RecordStore
 from router.clock import SystemClock
-from router.spans import events_of
+from router.count_waiters import CountWaiters
+from router.pending_rows import PendingRows, not_among
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Journal:
         store: where the rows go.
         max_rows: with so many rows waiting, `room` holds requests back.
         batch: most rows in one write.
-        wait_ms: how long rows gather before a write.
+        wait_ms: how long rows gather before a write, counted from the oldest of them.
         max_chars: with so much text waiting, `room` holds requests back.
         clock: measures how long rows wait; None takes the system's.
         sleep: waits that many seconds; tests pass one that does not.
@@ -55,12 +55,11 @@ class Journal:
         self._wait_ms = wait_ms
         self._clock = clock or SystemClock()
         self._sleep = sleep
-        self._rows: deque[Row] = deque()
+        self._rows = PendingRows()
         self._marks: deque[tuple[int, float]] = deque()
-        self._decisions: dict[str, DecisionRow] = {}
+        self._waiters = CountWaiters()
         self._n_put = 0
         self._n_settled = 0
-        self._n_chars = 0
         self._backoff_ms = 0
         self._n_written = 0
         self._n_refused = 0
@@ -114,13 +113,9 @@ class Journal:
             raise StoreError(f"the journal is closed: {len(rows)} rows cannot be written")
         if not rows:
             return
-        self._rows.extend(rows)
+        self._rows.put(rows)
         self._n_put += len(rows)
-        self._n_chars += sum(map(_n_chars, rows))
         self._marks.append((self._n_put, self._clock.monotonic_ms()))
-        for row in rows:
-            if isinstance(row, DecisionRow):
-                self._decisions.setdefault(row.decision_id, row)
         self._arrived.set()
         if len(self._rows) >= self._batch:
             self._is_full_batch.set()
@@ -144,31 +139,54 @@ class Journal:
                 retry_after_ms=max(_LEAST_RETRY_MS, self._backoff_ms),
             ) from None
 
+    async def stored(self, timeout_ms: float) -> None:
+        """Wait until the store has all rows put so far. Asks for no write: those who wait share the next ones.
+
+        Raises:
+            StoreError: where that takes longer than `timeout_ms`, in which case the rows still wait, or where the store
+                can never hold a row that was written meanwhile.
+        """
+        if self._n_settled == self._n_put:
+            return
+        n_refused = self._n_refused
+        try:
+            await self._waiters.wait(self._n_put, timeout_ms)
+        except TimeoutError:
+            raise StoreError(f"{len(self._rows)} rows wait, not all were written within {timeout_ms} ms") from None
+        if self._n_refused > n_refused:
+            raise StoreError("the store can never hold one of the rows that were written meanwhile")
+
     def pending_decision(self, decision_id: str) -> DecisionRow | None:
         """The decision, if it still waits. Ask here first and the store after: the other way round may miss it."""
-        return self._decisions.get(decision_id)
+        return self._rows.decision(decision_id)
+
+    def pending_outcomes(self, decision_id: str) -> list[OutcomeRow]:
+        """The outcomes of a decision that still wait, oldest first."""
+        return self._rows.outcomes(decision_id)
 
     def pending_trace(self, trace_id: str, limit: int) -> list[EventRow]:
         """At most `limit` events of a trace that still wait, oldest first; looks at each row that waits."""
-        rows = (row.row if isinstance(row, SpanRow) else row for row in self._rows)
-        of_trace = (row for row in rows if isinstance(row, EventRow) and row.trace_id == trace_id)
-        return list(islice((event for row in of_trace for event in events_of(row)), limit))
+        return self._rows.trace(trace_id, limit)
 
     async def decision(self, decision_id: str) -> DecisionRow | None:
         """The decision, stored or still waiting."""
         return self.pending_decision(decision_id) or await self._store.decision(decision_id)
 
+    async def outcomes(self, decision_id: str) -> list[OutcomeRow]:
+        """The outcomes of a decision, stored or still waiting, in the order in which they were put."""
+        waiting = self.pending_outcomes(decision_id)
+        known = await self._store.outcomes_of(decision_id)
+        return [*known, *not_among(known, waiting)]
+
+    async def repeat(self, caller: str, idempotency_key: str) -> RepeatRow | None:
+        """What the caller's key stands for, stored or still waiting."""
+        return self._rows.repeat(caller, idempotency_key) or await self._store.repeat(caller, idempotency_key)
+
     async def trace(self, trace_id: str, limit: int) -> list[tuple[int | None, EventRow]]:
         """(sequence, event) of a trace, oldest first; those that still wait have no sequence yet."""
         waiting = self.pending_trace(trace_id, limit)
         events: list[tuple[int | None, EventRow]] = list(await self._store.trace(trace_id, limit))
-        # what waited may have been stored before the store was asked
-        both = Counter(waiting) & Counter(event for _, event in events)
-        for event in waiting:
-            if both[event] > 0:
-                both[event] -= 1
-            else:
-                events.append((None, event))
+        events += ((None, event) for event in not_among([event for _, event in events], waiting))
         return events[:limit]
 
     async def run(self) -> None:
@@ -208,11 +226,12 @@ class Journal:
             raise
 
     def _has_room(self) -> bool:
-        return len(self._rows) < self._max_rows and self._n_chars < self._max_chars
+        return len(self._rows) < self._max_rows and self._rows.n_chars < self._max_chars
 
     async def _gather(self) -> None:
         try:
-            async with asyncio.timeout(self._wait_ms / 1000):
+            # what came during the last write has waited already
+            async with asyncio.timeout(max(0.0, self._wait_ms - self.oldest_wait_ms) / 1000):
                 await self._is_full_batch.wait()
         except TimeoutError:
             pass
@@ -225,7 +244,7 @@ class Journal:
         return await asyncio.shield(self._writing)
 
     async def _write_batch(self) -> bool:
-        rows = list(islice(self._rows, self._batch))
+        rows = self._rows.head(self._batch)
         if not rows:
             return True
         try:
@@ -254,16 +273,13 @@ class Journal:
             self._settle(1, n_refused)
 
     def _settle(self, n_rows: int, n_refused: int) -> None:
-        for _ in range(n_rows):
-            row = self._rows.popleft()
-            self._n_chars -= _n_chars(row)
-            if isinstance(row, DecisionRow):
-                self._decisions.pop(row.decision_id, None)
+        self._rows.drop(n_rows)
         self._n_settled += n_rows
         self._n_refused += n_refused
         self._n_written += n_rows - n_refused
         while self._marks and self._marks[0][0] <= self._n_settled:
             self._marks.popleft()
+        self._waiters.reach(self._n_settled)
         if not self._rows:
             self._arrived.clear()
         if len(self._rows) < self._batch:
@@ -275,13 +291,3 @@ class Journal:
         if not self._backoff_ms:
             log.error("the store does not take rows, they are kept and tried again: %s", error)
         self._backoff_ms = min(_MAX_BACKOFF_MS, max(_FIRST_BACKOFF_MS, self._backoff_ms * 2))
-
-
-def _n_chars(row: Row) -> int:
-    if isinstance(row, SpanRow):
-        return len(row.row.payload)
-    if isinstance(row, EventRow):
-        return len(row.payload)
-    if isinstance(row, DecisionRow):
-        return len(row.request) + len(row.answer) + len(row.inputs)
-    return 0

@@ -24,7 +24,7 @@ from models.candidate import Candidate
 from models.card import AgentCard
 from models.deadline import Deadline
 from models.decision import RouteDecision
-from models.events import DecisionRow, EventRow, GoalRow, Row, SpanRow
+from models.events import DecisionRow, EventRow, GoalRow, OutcomeRow, RepeatRow, Row, SpanRow, UsageQuery, UsageRow
 from models.language_model import LanguageModel
 from models.policy import Policy
 from models.ports import Embedded, Embedder
@@ -75,6 +75,25 @@ class MemoryRecords:
 
     async def goal(self, namespace: str, task_id: str) -> str | None:
         return next((row.goal_hash for row in self.goals if row[:2] == (namespace, task_id)), None)
+
+    async def outcomes_of(self, decision_id: str) -> Sequence[OutcomeRow]:
+        return [row for row in self.rows if isinstance(row, OutcomeRow) and row.decision_id == decision_id]
+
+    async def known_callers(self, limit: int) -> Sequence[str]:
+        return sorted({row.caller for row in self.rows if isinstance(row, OutcomeRow)})[:limit]
+
+    async def repeat(self, caller: str, idempotency_key: str) -> RepeatRow | None:
+        repeats = (row for row in self.rows if isinstance(row, RepeatRow))
+        return next((row for row in repeats if row[:2] == (caller, idempotency_key)), None)
+
+    async def forget_repeats(self, before_ms: int) -> int:
+        kept = [row for row in self.rows if not isinstance(row, RepeatRow) or row.created_at >= before_ms]
+        n_gone = len(self.rows) - len(kept)
+        self.rows[:] = kept
+        return n_gone
+
+    async def usage(self, query: UsageQuery) -> Sequence[UsageRow]:
+        raise NotImplementedError
 
 
 class NearEmbedder:

@@ -1,4 +1,4 @@
-"""SqlRecords: decisions, events and goal hashes, appended in batches."""
+"""SqlRecords: decisions, events, goal hashes, outcomes, repeats and usage, appended in batches."""
 
 from __future__ import annotations
 
@@ -6,16 +6,41 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Integer, Select, Table, bindparam, func, literal_column, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    select,
+)
 
-from models.events import DecisionRow, EventRow, GoalRow, Row, SpanRow
+from models.events import (
+    DecisionRow,
+    EventRow,
+    GoalRow,
+    OutcomeRow,
+    RepeatRow,
+    Row,
+    SpanRow,
+    UsageQuery,
+    UsageRow,
+)
 from router.spans import numbered
 from router.stores.database import Database, insert_or_keep
-from router.stores.tables import decisions, events, goals
+from router.stores.tables import decisions, events, goals, outcomes, repeats, usage
+from router.stores.usage import add_statement, merged, usage_query
 
 _EVENT = (events.c.sequence, *(events.c[name] for name in EventRow._fields))
 _LAST_GIVEN = literal_column("coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)", Integer)
 """SQLite's own note of the greatest number that any event ever had."""
+
+_KEPT = ((DecisionRow, decisions), (GoalRow, goals), (OutcomeRow, outcomes), (RepeatRow, repeats))
+"""Kinds of rows that are written one by one, each into its table."""
 
 _LOOK_AHEAD = 4
 """How many pages' worth of events behind the cursor are searched before the index by time is."""
@@ -29,9 +54,9 @@ class SqlRecords:
         self._inserts: dict[Table, str] = {}
 
     async def append(self, rows: Sequence[Row]) -> None:
-        """Append rows of all kinds, in one transaction, events in the order given; durable on return.
+        """Append rows of all kinds, in one transaction, events and outcomes in the order given; durable on return.
 
-        A decision id or a goal seen before keeps its first row.
+        A decision id, a goal or a repeat seen before keeps its first row; usage is added to what there is.
 
         Raises:
             ValueError: where a row is such that the database can never hold it; none is stored then.
@@ -40,8 +65,9 @@ class SqlRecords:
             await self._database.write(lambda connection: self._append(connection, rows))
 
     def _append(self, connection: Connection, rows: Sequence[Row]) -> None:
-        for kind, table in ((DecisionRow, decisions), (GoalRow, goals)):
+        for kind, table in _KEPT:
             self._insert(connection, table, kind._fields, [row for row in rows if isinstance(row, kind)])
+        self._insert(connection, usage, UsageRow._fields, merged(row for row in rows if isinstance(row, UsageRow)))
         # one statement for both kinds, so that events keep their order
         told = (
             row if isinstance(row, SpanRow) else SpanRow(1, row) for row in rows if isinstance(row, EventRow | SpanRow)
@@ -78,10 +104,58 @@ class SqlRecords:
 
         return await self._database.read(lambda connection: _page(connection, from_ms, to_ms, after, limit))
 
+    async def outcomes_of(self, decision_id: str) -> Sequence[OutcomeRow]:
+        """The outcomes of a decision, in the order in which they were appended."""
+        query = outcomes_query(decision_id)
+        return await self._database.read(
+            lambda connection: [OutcomeRow._make(row) for row in connection.execute(query)]
+        )
+
+    async def known_callers(self, limit: int) -> Sequence[str]:
+        """At most `limit` of the callers that ever posted an outcome, by name."""
+        query = callers_query(limit)
+        return await self._database.read(lambda connection: list(connection.execute(query).scalars()))
+
+    async def repeat(self, caller: str, idempotency_key: str) -> RepeatRow | None:
+        """What the caller's key stands for."""
+        query = select(*(repeats.c[name] for name in RepeatRow._fields)).where(
+            repeats.c.caller == caller, repeats.c.idempotency_key == idempotency_key
+        )
+
+        def work(connection: Connection) -> RepeatRow | None:
+            row = connection.execute(query).first()
+            return None if row is None else RepeatRow._make(row)
+
+        return await self._database.read(work)
+
+    async def forget_repeats(self, before_ms: int) -> int:
+        """Forget the keys with created_at < before_ms; how many those were."""
+        old = delete(repeats).where(repeats.c.created_at < before_ms)
+        return await self._database.write(lambda connection: connection.execute(old).rowcount)
+
+    async def usage(self, query: UsageQuery) -> Sequence[UsageRow]:
+        """Sums by hour and group; what is not told apart is 0 or "" in the rows."""
+        sums = usage_query(query)
+        return await self._database.read(lambda connection: [UsageRow._make(row) for row in connection.execute(sums)])
+
     async def goal(self, namespace: str, task_id: str) -> str | None:
         """The goal hash first seen under the task."""
         query = select(goals.c.goal_hash).where(goals.c.namespace == namespace, goals.c.task_id == task_id)
         return await self._database.read(lambda connection: connection.execute(query).scalar_one_or_none())
+
+
+def outcomes_query(decision_id: str) -> Select[Any]:
+    """Outcomes of a decision, through its index."""
+    columns = (outcomes.c[name] for name in OutcomeRow._fields)
+    return select(*columns).where(outcomes.c.decision_id == decision_id).order_by(outcomes.c.sequence)
+
+
+def callers_query(limit: int) -> Select[Any]:
+    """Callers of outcomes: from each the index leads to the next, past all outcomes of the one."""
+    least = select(func.min(outcomes.c.caller).label("caller")).cte("callers", recursive=True)
+    following = select(func.min(outcomes.c.caller)).where(outcomes.c.caller > least.c.caller).scalar_subquery()
+    callers = least.union_all(select(following).where(least.c.caller.is_not(None)))
+    return select(callers.c.caller).where(callers.c.caller.is_not(None)).limit(limit)
 
 
 def trace_query(trace_id: str, limit: int) -> Select[Any]:
@@ -140,6 +214,8 @@ def _events(connection: Connection, query: Select[Any], after: int, limit: int) 
 
 
 def _insert(connection: Connection, table: Table, names: Sequence[str]) -> str:
+    if table is usage:
+        return add_statement(connection)
     insert = insert_or_keep(connection, table)
     if table is events:
         # the number of a row is that of its last event

@@ -118,6 +118,7 @@ outcomes = Table(
     Column("charged", Text, nullable=False),
     Column("received_at", BigInteger, nullable=False),
     Index("outcomes_decision_id", "decision_id"),
+    Index("outcomes_caller", "caller"),
     sqlite_autoincrement=True,
 )
 

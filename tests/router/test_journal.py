@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from models.errors import OverloadedError, StoreError
-from models.events import DecisionRow, EventRow, Row
+from models.events import DecisionRow, EventRow, OutcomeRow, RepeatRow, Row, UsageQuery, UsageRow
 from router.journal import Journal
 from router.stores.open import open_store
-from tests.router.stores.samples import FakeClock, decision, event, span, url_of
+from tests.router.stores.samples import FakeClock, decision, event, outcome, repeat, span, url_of
 
 
 class ListRecords:
@@ -49,6 +49,25 @@ class ListRecords:
         raise NotImplementedError
 
     async def goal(self, namespace: str, task_id: str) -> str | None:
+        raise NotImplementedError
+
+    async def outcomes_of(self, decision_id: str) -> Sequence[OutcomeRow]:
+        return [row for row in self.rows if isinstance(row, OutcomeRow) and row.decision_id == decision_id]
+
+    async def known_callers(self, limit: int) -> Sequence[str]:
+        return sorted({row.caller for row in self.rows if isinstance(row, OutcomeRow)})[:limit]
+
+    async def repeat(self, caller: str, idempotency_key: str) -> RepeatRow | None:
+        repeats = (row for row in self.rows if isinstance(row, RepeatRow))
+        return next((row for row in repeats if row[:2] == (caller, idempotency_key)), None)
+
+    async def forget_repeats(self, before_ms: int) -> int:
+        kept = [row for row in self.rows if not isinstance(row, RepeatRow) or row.created_at >= before_ms]
+        n_gone = len(self.rows) - len(kept)
+        self.rows[:] = kept
+        return n_gone
+
+    async def usage(self, query: UsageQuery) -> Sequence[UsageRow]:
         raise NotImplementedError
 
 
@@ -292,3 +311,101 @@ async def test_many_writers_on_a_real_store_lose_nothing_and_keep_each_traces_or
         await journal.aclose()
         for n in range(50):
             assert [row for _, row in await store.records.trace(f"t{n}", 100)] == numbered(20, f"t{n}")
+
+
+async def test_those_who_wait_for_the_store_share_a_write() -> None:
+    store = ListRecords()
+    journal = Journal(store, max_rows=100, batch=100, wait_ms=1)
+    order: list[int] = []
+
+    async def post(n: int) -> None:
+        journal.put([outcome(f"d{n}")])
+        await journal.stored(10_000)
+        assert outcome(f"d{n}") in store.rows
+        order.append(n)
+
+    async with running(journal):
+        await asyncio.gather(*(post(n) for n in range(50)))
+    assert store.sizes == [50]
+    assert order == list(range(50))
+
+
+async def test_nobody_waits_for_rows_that_came_after() -> None:
+    store = ListRecords()
+    journal = journal_on(store)
+    await journal.stored(0)
+    journal.put(numbered(10))
+    waiting = asyncio.create_task(journal.stored(10_000))
+    await asyncio.sleep(0)
+    journal.put(numbered(3))
+    async with running(journal):
+        await waiting
+        assert store.sizes == [10]
+
+
+async def test_what_came_during_a_write_does_not_gather_anew() -> None:
+    store, clock = ListRecords(), FakeClock()
+    store.may_write.clear()
+    journal = Journal(store, max_rows=100, batch=100, wait_ms=600_000, clock=clock)
+    async with running(journal):
+        journal.put(numbered(100))
+        await store.has_begun.wait()
+        journal.put(numbered(2))
+        clock.ms += 600_000
+        store.may_write.set()
+        await journal.stored(10_000)
+    assert store.sizes == [100, 2]
+
+
+async def test_a_store_that_does_not_write_in_time_is_an_error_and_the_rows_still_wait() -> None:
+    store = ListRecords()
+    store.may_write.clear()
+    journal = journal_on(store)
+    async with running(journal):
+        journal.put([outcome()])
+        for _ in range(3):
+            with pytest.raises(StoreError, match="1 rows wait"):
+                await journal.stored(1)
+        assert journal.pending_outcomes("d1") == [outcome()]
+        store.may_write.set()
+        await journal.stored(10_000)
+    assert store.rows == [outcome()]
+
+
+async def test_a_row_that_can_never_be_stored_is_not_acknowledged() -> None:
+    journal = journal_on(ListRecords())
+    async with running(journal):
+        journal.put([event(payload="poison")])
+        with pytest.raises(StoreError, match="never hold"):
+            await journal.stored(10_000)
+        journal.put([outcome()])
+        await journal.stored(10_000)
+
+
+async def test_outcomes_and_repeats_are_seen_while_they_wait_and_once_only() -> None:
+    store = ListRecords()
+    journal = journal_on(store)
+    rows = [outcome(body="1"), outcome("d2"), outcome(body="2"), outcome(body="1")]
+    journal.put([*rows[:3], repeat(), repeat(decision_id="d2"), rows[3]])
+    mine = [rows[0], rows[2], rows[3]]
+    assert journal.pending_outcomes("d1") == mine
+    assert await journal.repeat("web", "k1") == repeat()
+    assert await journal.repeat("web", "k2") is None
+    assert await journal.outcomes("d1") == mine
+    # the store has some already, the journal has not yet been told
+    store.rows += rows[:2]
+    assert await journal.outcomes("d1") == mine
+    store.rows.clear()
+    await journal.flush(10_000)
+    assert journal.pending_outcomes("d1") == []
+    assert await journal.outcomes("d1") == mine
+    assert await journal.repeat("web", "k1") == repeat()
+
+
+async def test_the_text_of_outcomes_counts_as_that_of_events_does() -> None:
+    journal = journal_on(ListRecords())
+    journal.put([outcome(body="x" * 10_000)])
+    with pytest.raises(OverloadedError):
+        await journal.room(0)
+    await journal.flush(10_000)
+    await journal.room(0)

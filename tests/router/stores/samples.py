@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from models.card import AgentCard, Capability
-from models.events import DecisionRow, EventRow, SpanRow
+from models.events import DecisionRow, EventRow, OutcomeRow, RepeatRow, SpanRow, UsageRow
 from router.spans import Step, span_row
 
 
@@ -78,3 +78,16 @@ def decision(decision_id: str = "d1", trace_id: str = "t1", answer: str = "{}") 
         inputs="{}",
         happened_at=1000,
     )
+
+
+def outcome(decision_id: str = "d1", attempt: int = 1, body: str = "{}", caller: str = "web") -> OutcomeRow:
+    return OutcomeRow(decision_id, attempt, None, caller, body, "agent", 1000)
+
+
+def repeat(key: str = "k1", caller: str = "web", decision_id: str = "d1", created_at: int = 1000) -> RepeatRow:
+    return RepeatRow(caller, key, "0" * 64, decision_id, created_at)
+
+
+def used(hour: int = 1, agent_id: str = "orders", n_calls: int = 1, tokens: int = 0, **fields: Any) -> UsageRow:
+    row = UsageRow(hour, "web", "shop", "default", agent_id, 0, n_calls, 0, tokens, 0.0, 0, 0.0)
+    return row._replace(**fields)

@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import Select
 from sqlalchemy.dialects import sqlite
 
-from models.events import DecisionRow, EventRow, GoalRow
+from models.events import DecisionRow, EventRow, GoalRow, OutcomeRow, RepeatRow, UsageRow
 from router.stores import tables
 from router.stores.open import Store
-from router.stores.records import first_query, range_query, trace_query, window_query
-from tests.router.stores.samples import decision, event, span
+from router.stores.records import callers_query, first_query, outcomes_query, range_query, trace_query, window_query
+from tests.router.stores.samples import decision, event, outcome, repeat, span
 
 
 def plan(path: Path, query: Select[Any]) -> str:
@@ -24,7 +24,15 @@ def plan(path: Path, query: Select[Any]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("kind", "table"), [(EventRow, tables.events), (DecisionRow, tables.decisions), (GoalRow, tables.goals)]
+    ("kind", "table"),
+    [
+        (EventRow, tables.events),
+        (DecisionRow, tables.decisions),
+        (GoalRow, tables.goals),
+        (OutcomeRow, tables.outcomes),
+        (RepeatRow, tables.repeats),
+        (UsageRow, tables.usage),
+    ],
 )
 def test_rows_have_the_columns_of_their_table_in_order(kind: type[EventRow], table: Any) -> None:
     assert [column.name for column in table.columns if column.name != "sequence"] == list(kind._fields)
@@ -139,4 +147,40 @@ async def test_no_query_of_events_scans_or_sorts_the_table(store: Store, tmp_pat
     for text in (trace, window, first, within):
         assert "SCAN events" not in text
     for text in (trace, window, first):
+        assert "TEMP B-TREE" not in text
+
+
+async def test_outcomes_of_a_decision_come_back_in_the_order_given(store: Store) -> None:
+    rows = [outcome(attempt=2, body='{"n":1}'), outcome(body='{"n":2}'), outcome(attempt=2, body='{"n":1}')]
+    await store.records.append([outcome("d2"), rows[0], event(), rows[1]])
+    await store.records.append([rows[2]])
+    assert await store.records.outcomes_of("d1") == rows
+    assert await store.records.outcomes_of("d3") == []
+
+
+async def test_callers_that_posted_an_outcome_are_known_once_each(store: Store) -> None:
+    assert await store.records.known_callers(10) == []
+    await store.records.append([outcome(caller=caller) for caller in ("web", "", "bot", "web", "bot", "web")])
+    await store.records.append([decision()])
+    assert await store.records.known_callers(10) == ["", "bot", "web"]
+    assert await store.records.known_callers(2) == ["", "bot"]
+
+
+async def test_the_first_decision_of_a_key_stays_until_it_is_forgotten(store: Store) -> None:
+    await store.records.append([repeat(decision_id="d1"), repeat(decision_id="d2"), repeat(caller="bot")])
+    await store.records.append([repeat(decision_id="d3", created_at=9000), repeat("k2", created_at=2000)])
+    assert await store.records.repeat("web", "k1") == repeat()
+    assert await store.records.repeat("bot", "k1") == repeat(caller="bot")
+    assert await store.records.repeat("web", "k3") is None
+    assert await store.records.forget_repeats(2000) == 2
+    assert await store.records.repeat("web", "k1") is None
+    assert await store.records.repeat("web", "k2") == repeat("k2", created_at=2000)
+
+
+async def test_neither_outcomes_nor_callers_are_found_by_scanning_or_sorting(store: Store, tmp_path: Path) -> None:
+    found = plan(tmp_path / "store.db", outcomes_query("d1"))
+    assert "USING INDEX outcomes_decision_id" in found
+    callers = plan(tmp_path / "store.db", callers_query(10))
+    assert callers.count("USING COVERING INDEX outcomes_caller") == 2
+    for text in (found, callers):
         assert "TEMP B-TREE" not in text

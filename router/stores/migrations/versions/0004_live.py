@@ -50,6 +50,7 @@ def _create_outcomes() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("outcomes_decision_id", "outcomes", ["decision_id"])
+    op.create_index("outcomes_caller", "outcomes", ["caller"])
     op.create_table(
         "usage",
         sa.Column("hour", sa.BigInteger(), primary_key=True),
