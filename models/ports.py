@@ -118,6 +118,31 @@ class CardStore(Protocol):
 
 
 class KeyStore(Protocol):
+class StoredHeartbeat(NamedTuple):
+    """The last sign of life of one version of an agent.
+
+    Attributes:
+        digest: of the card that it ran with.
+        happened_at: epoch, milliseconds.
+    """
+
+    namespace: str
+    agent_id: str
+    version: str
+    digest: str
+    happened_at: int
+
+
+class HeartbeatStore(Protocol):
+    """Where the agents' last signs of life outlive a restart."""
+
+    async def save(self, rows: Sequence[StoredHeartbeat]) -> None:
+        """Keep of each (namespace, agent_id, version) the latest one; durable on return."""
+
+    async def load(self) -> Sequence[StoredHeartbeat]:
+        """All that are kept, by namespace, id and version."""
+
+
     """Where the callers' keys are."""
 
     async def load_keys(self) -> Sequence[Key]:
@@ -137,6 +162,12 @@ class PolicyStore(Protocol):
         """(generation, JSON text) of the newest policy; None where none was ever stored."""
 
     async def save_policy(self, text: str, at_ms: int) -> int:
+    async def policy_of(self, generation: int) -> str | None:
+        """The JSON text of the policy of that generation; None where there is none."""
+
+    async def policy_before(self, generation: int) -> tuple[int, str] | None:
+        """(generation, JSON text) of the newest policy of an earlier generation; None where there is none."""
+
         """Store a policy's JSON text; its generation, which rises by one each time."""
 
 

@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from models.ports import CardStore, Clock, KeyStore, PolicyStore, RecordStore, VectorStore
+from models.ports import CardStore, Clock, HeartbeatStore, KeyStore, PolicyStore, RecordStore, VectorStore
 from router.clock import SystemClock
 from router.stores.cards import SqlCards
 from router.stores.database import Database
+from router.stores.heartbeats import SqlHeartbeats
 from router.stores.keys import SqlKeys
 from router.stores.policies import SqlPolicies
 from router.stores.records import SqlRecords
@@ -33,6 +34,7 @@ class Store:
     keys: KeyStore
     policies: PolicyStore
     records: RecordStore
+    heartbeats: HeartbeatStore
     close: Callable[[], Awaitable[None]]
 
 
@@ -58,6 +60,7 @@ async def open_store(url: str, *, clock: Clock | None = None) -> AsyncIterator[S
             keys=SqlKeys(database),
             policies=SqlPolicies(database),
             records=SqlRecords(database),
+            heartbeats=SqlHeartbeats(database),
             close=database.close,
         )
     finally:

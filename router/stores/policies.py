@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, func, insert, select
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, insert, select
 
 from router.stores.database import Database
 from router.stores.tables import policies
+
+_NEWEST_FIRST = select(policies.c.generation, policies.c.body).order_by(policies.c.generation.desc())
 
 
 class SqlPolicies:
@@ -16,10 +20,20 @@ class SqlPolicies:
 
     async def load_policy(self) -> tuple[int, str] | None:
         """(generation, JSON text) of the newest policy; None where none was ever stored."""
-        newest = select(policies.c.generation, policies.c.body).order_by(policies.c.generation.desc()).limit(1)
+        return await self._first(_NEWEST_FIRST)
 
+    async def policy_of(self, generation: int) -> str | None:
+        """The JSON text of the policy of that generation; None where there is none."""
+        found = await self._first(_NEWEST_FIRST.where(policies.c.generation == generation))
+        return None if found is None else found[1]
+
+    async def policy_before(self, generation: int) -> tuple[int, str] | None:
+        """(generation, JSON text) of the newest policy of an earlier generation; None where there is none."""
+        return await self._first(_NEWEST_FIRST.where(policies.c.generation < generation))
+
+    async def _first(self, query: Select[Any]) -> tuple[int, str] | None:
         def work(connection: Connection) -> tuple[int, str] | None:
-            row = connection.execute(newest).first()
+            row = connection.execute(query.limit(1)).first()
             return None if row is None else (row[0], row[1])
 
         return await self._database.read(work)

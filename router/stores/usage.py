@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import add
 from typing import Any
 
-from sqlalchemy import Connection, Select, literal, select
+from sqlalchemy import Connection, Select, cast, literal, select
 from sqlalchemy import func as sql
 from sqlalchemy.dialects import postgresql, sqlite
 
@@ -23,15 +24,12 @@ def merged(rows: Iterable[UsageRow]) -> list[UsageRow]:
     >>> [each[4:8] for each in merged([row, row._replace(agent_id="refunds"), row._replace(n_calls=2)])]
     [('orders', 2, 2, 0), ('refunds', 1, 0, 0)]
     """
-    n_key = len(_KEY)
-    by_key: dict[tuple[Any, ...], UsageRow] = {}
+    sums: dict[tuple[Any, ...], list[Any]] = {}
     for row in rows:
-        key = row[:n_key]
-        before = by_key.get(key)
-        if before is not None:
-            row = UsageRow(*key, *(one + other for one, other in zip(before[n_key:], row[n_key:], strict=True)))
-        by_key[key] = row
-    return list(by_key.values())
+        key, values = row[: len(_KEY)], row[len(_KEY) :]
+        before = sums.get(key)
+        sums[key] = list(values) if before is None else list(map(add, before, values))
+    return [UsageRow._make((*key, *values)) for key, values in sums.items()]
 
 
 def add_statement(connection: Connection) -> str:
@@ -44,7 +42,7 @@ def add_statement(connection: Connection) -> str:
 
 def usage_query(query: UsageQuery) -> Select[Any]:
     """The sums that are asked for, through the primary key, by hour and then by group."""
-    told = {query.group: usage.c[query.group]}
+    told: dict[str, Any] = {query.group: usage.c[query.group]}
     if query.by_hour:
         told["hour"] = usage.c.hour
     key = [told.get(name, literal(0 if name == "hour" else "").label(name)) for name in _KEY]
@@ -54,5 +52,6 @@ def usage_query(query: UsageQuery) -> Select[Any]:
         if value is not None:
             wanted.append(usage.c[name] == value)
     order = [told[name] for name in ("hour", query.group) if name in told]
-    sums = [sql.sum(usage.c[name]).label(name) for name in _SUMS]
+    # the sum of integers is no integer everywhere
+    sums = [cast(sql.sum(usage.c[name]), usage.c[name].type).label(name) for name in _SUMS]
     return select(*key, *sums).where(*wanted).group_by(*order).order_by(*order).limit(query.limit)

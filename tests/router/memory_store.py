@@ -47,6 +47,13 @@ class MemoryStore:
     async def load_policy(self) -> tuple[int, str] | None:
         return (len(self.policies), self.policies[-1]) if self.policies else None
 
+    async def policy_of(self, generation: int) -> str | None:
+        return self.policies[generation - 1] if 0 < generation <= len(self.policies) else None
+
+    async def policy_before(self, generation: int) -> tuple[int, str] | None:
+        earlier = min(generation - 1, len(self.policies))
+        return (earlier, self.policies[earlier - 1]) if earlier > 0 else None
+
     async def save_policy(self, text: str, at_ms: int) -> int:
         self._check("save_policy")
         self.policies.append(text)

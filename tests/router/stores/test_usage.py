@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.events import UsageQuery, UsageRow
+from models.events import Row, UsageQuery, UsageRow
 from router.stores.open import Store
 from router.stores.usage import merged
 from tests.router.stores.samples import event, used
@@ -13,7 +13,11 @@ ALL = UsageQuery(0, 100, "agent_id", by_hour=True)
 
 
 async def test_usage_is_added_to_what_there_is_also_within_a_batch(store: Store) -> None:
-    rows = [used(n_calls=1, tokens=5), event(), used(n_calls=2, cost_usd=0.5, latency_ms=10.0, n_latencies=1)]
+    rows: list[Row] = [
+        used(n_calls=1, tokens=5),
+        event(),
+        used(n_calls=2, cost_usd=0.5, latency_ms=10.0, n_latencies=1),
+    ]
     await store.records.append([*rows, used(agent_id="refunds")])
     await store.records.append([used(n_calls=4, tokens=2, cost_usd=0.25), used(hour=2, n_calls=7)])
     assert await store.records.usage(ALL._replace(group="agent_id")) == [
