@@ -14,6 +14,9 @@ ADMIN = "router:admin"
 READ = "router:read"
 """Permission to read all cards, decisions, traces and events."""
 
+QUEUE = "router:queue"
+"""Permission to claim and settle tickets of the degrade queue."""
+
 
 class Key(Contract):
     """A stored key; the secret itself is never stored.

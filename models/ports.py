@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, Protocol
 from models.card import AgentCard
 from models.events import DecisionRow, EventRow, OutcomeRow, RepeatRow, Row, UsageQuery, UsageRow
 from models.key import Key
+from models.queue import Claim, SettleRequest, TicketCounts, TicketFilter, TicketRow
 from models.reading import Neighbour
 
 
@@ -117,7 +118,6 @@ class CardStore(Protocol):
         """Make these the cards from files, in one transaction; cards from the API stay."""
 
 
-class KeyStore(Protocol):
 class StoredHeartbeat(NamedTuple):
     """The last sign of life of one version of an agent.
 
@@ -143,6 +143,7 @@ class HeartbeatStore(Protocol):
         """All that are kept, by namespace, id and version."""
 
 
+class KeyStore(Protocol):
     """Where the callers' keys are."""
 
     async def load_keys(self) -> Sequence[Key]:
@@ -161,13 +162,13 @@ class PolicyStore(Protocol):
     async def load_policy(self) -> tuple[int, str] | None:
         """(generation, JSON text) of the newest policy; None where none was ever stored."""
 
-    async def save_policy(self, text: str, at_ms: int) -> int:
     async def policy_of(self, generation: int) -> str | None:
         """The JSON text of the policy of that generation; None where there is none."""
 
     async def policy_before(self, generation: int) -> tuple[int, str] | None:
         """(generation, JSON text) of the newest policy of an earlier generation; None where there is none."""
 
+    async def save_policy(self, text: str, at_ms: int) -> int:
         """Store a policy's JSON text; its generation, which rises by one each time."""
 
 
@@ -203,3 +204,34 @@ class RecordStore(Protocol):
 
     async def usage(self, query: UsageQuery) -> Sequence[UsageRow]:
         """Sums by hour and group; what is not told apart is 0 or "" in the rows."""
+
+
+class TicketStore(Protocol):
+    """Where the tickets of the degrade queue are. What a method did is durable once it has returned."""
+
+    async def put(self, row: TicketRow, request: str, max_open: int) -> bool:
+        """Store a ticket with its request's JSON text; False where its namespace has `max_open` open ones."""
+
+    async def get(self, ticket: str) -> TicketRow | None:
+        """One ticket, in its stored state."""
+
+    async def page(self, wanted: TicketFilter, after: str, limit: int) -> Sequence[TicketRow]:
+        """Tickets with an id greater than `after`, in the order of their ids."""
+
+    async def counts(self, wanted: TicketFilter) -> TicketCounts:
+        """How many are open, whatever `wanted.state`."""
+
+    async def claim(self, claim: Claim, now_ms: int) -> Sequence[tuple[TicketRow, str]]:
+        """Take the oldest waiting tickets, oldest first, with their requests; no two claims get the same."""
+
+    async def settle(self, ticket: str, request: SettleRequest, now_ms: int, max_claims: int) -> TicketRow | None:
+        """The ticket after its settlement; None where there is none. Raises ConflictError without the right claim."""
+
+    async def due(self, now_ms: int) -> Sequence[str]:
+        """Namespaces in which tickets, or claims on them, have run out."""
+
+    async def expire(self, namespace: str, now_ms: int, max_claims: int, limit: int) -> int:
+        """Give at most `limit` such tickets their new state; how many they were."""
+
+    async def forget(self, before_ms: int, limit: int) -> int:
+        """Delete at most `limit` tickets that ended before an instant; how many they were."""

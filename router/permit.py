@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from models.errors import ForbiddenError
-from models.key import ADMIN, READ, Key
+from models.key import ADMIN, QUEUE, READ, Key
 from models.policy import Policy
 from models.request import RouteRequest
 from router.snapshot import Entry, Snapshot
@@ -38,8 +38,8 @@ class Grants:
         return self.permissions is None or permission in self.permissions
 
     def require(self, permission: str) -> None:
-        """Raises ForbiddenError without this permission (`router:admin` includes `router:read`)."""
-        if not (self.has(permission) or (permission == READ and self.has(ADMIN))):
+        """Raises ForbiddenError without this permission (`router:admin` includes those to read and to work)."""
+        if not (self.has(permission) or (permission in (READ, QUEUE) and self.has(ADMIN))):
             raise ForbiddenError(f"this call needs a key with the permission {permission!r}")
 
     def reaches(self, namespace: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from models.ports import CardStore, Clock, HeartbeatStore, KeyStore, PolicyStore, RecordStore, VectorStore
+from models.ports import CardStore, Clock, HeartbeatStore, KeyStore, PolicyStore, RecordStore, TicketStore, VectorStore
 from router.clock import SystemClock
 from router.stores.cards import SqlCards
 from router.stores.database import Database
@@ -16,6 +16,7 @@ from router.stores.keys import SqlKeys
 from router.stores.policies import SqlPolicies
 from router.stores.records import SqlRecords
 from router.stores.sqlite import prepare, reader_engine, sqlite_file, writer_engine
+from router.stores.tickets import SqlTickets
 from router.stores.vectors import SqlVectors
 
 _N_READERS = 4
@@ -35,6 +36,7 @@ class Store:
     policies: PolicyStore
     records: RecordStore
     heartbeats: HeartbeatStore
+    tickets: TicketStore
     close: Callable[[], Awaitable[None]]
 
 
@@ -61,6 +63,7 @@ async def open_store(url: str, *, clock: Clock | None = None) -> AsyncIterator[S
             policies=SqlPolicies(database),
             records=SqlRecords(database),
             heartbeats=SqlHeartbeats(database),
+            tickets=SqlTickets(database),
             close=database.close,
         )
     finally:
