@@ -106,7 +106,8 @@ class Quotas:
         _check(n_tokens)
         longest_ms, last = 0.0, None
         for claim in claims:
-            window = self._windows.get(claim.window_ms, {}).get(claim.key)
+            windows = self._windows.get(claim.window_ms)
+            window = None if windows is None else windows.get(claim.key)
             if window is not None:
                 wait_ms = window.wait_ms(claim.max_calls, claim.max_tokens, n_tokens, now_ms)
             else:
