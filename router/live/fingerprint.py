@@ -77,9 +77,12 @@ def _settled(value: Any) -> Any:
         return {key: _settled(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_settled(item) for item in value]
-    if isinstance(value, float) and isfinite(value):
-        # a float means the shortest decimal that gives it, as it does on the wire
-        return _number(Decimal(repr(value))) if value.is_integer() else value
+    if isinstance(value, float):
+        if not value.is_integer():
+            return value
+        # a float means the shortest decimal that gives it, as it does on the wire: from 1e16 on that has zeros at its
+        # end which the binary number has not
+        return int(value) if -1e16 < value < 1e16 else _number(Decimal(repr(value)))
     if isinstance(value, Decimal) and value.is_finite():
         return _number(value)
     if isinstance(value, int) and not isinstance(value, bool):
