@@ -30,6 +30,20 @@ class Stage(StrEnum):
     QUOTA = "quota"
 
 
+NOT_NOW = frozenset(
+    {
+        Stage.DEADLINE,
+        Stage.DOWN,
+        Stage.BREAKER,
+        Stage.DEPENDENCY,
+        Stage.EJECTED,
+        Stage.CAPACITY,
+        Stage.QUOTA,
+    }
+)
+"""Stages that say something of the instant, not of the agent."""
+
+
 class Features(Answer):
     """The features of a candidate, each 0..1, larger is better; `cost` is 1 - share of the dearest's cost."""
 

@@ -17,7 +17,9 @@ RouterError
     ├── NotFoundError
     ├── MethodNotAllowedError
     ├── ConflictError
+    ├── PreconditionFailedError  `If-Match` names something else than what there is
     ├── OverloadedError      too many requests at once; carries retry_after_ms
+    ├── QuotaExceededError   the caller's own quota is used up; carries retry_after_ms
     └── NotReadyError        the first cards are still being embedded; carries retry_after_ms
 """
 
@@ -163,6 +165,12 @@ class ConflictError(RequestError):
     code = "conflict"
 
 
+class PreconditionFailedError(RequestError):
+    """What the caller took for granted about the thing that it changes is not so."""
+
+    code = "precondition_failed"
+
+
 class OverloadedError(RequestError):
     """Too many requests at once.
 
@@ -175,6 +183,12 @@ class OverloadedError(RequestError):
     def __init__(self, message: str, retry_after_ms: int) -> None:
         super().__init__(message)
         self.retry_after_ms = retry_after_ms
+
+
+class QuotaExceededError(OverloadedError):
+    """The caller's own quota is used up."""
+
+    code = "quota_exceeded"
 
 
 class NotReadyError(OverloadedError):

@@ -14,6 +14,9 @@ ADMIN = "router:admin"
 READ = "router:read"
 """Permission to read all cards, decisions, traces and events."""
 
+HEARTBEAT = "router:heartbeat"
+"""Permission to send heartbeats of the agents that the key may speak as."""
+
 QUEUE = "router:queue"
 """Permission to claim and settle tickets of the degrade queue."""
 

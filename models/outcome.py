@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
+from models.answer import Answer
 from models.contract import Contract, Identifier, IntentName, Label
 
 Milliseconds = Annotated[int, Field(ge=0, le=86_400_000)]
@@ -68,3 +69,27 @@ class Outcome(Contract):
     error: OutcomeError | None = None
     awaits_input: bool = False
     idempotency_key: Identifier | None = None
+
+
+class Effect(StrEnum):
+    """What an outcome did."""
+
+    ACCEPTED = "accepted"
+    AMENDED = "amended"
+    DUPLICATE = "duplicate"
+    LATE = "late"
+
+
+class Receipt(Answer):
+    """An outcome that is stored.
+
+    Attributes:
+        effect: `accepted`; `amended`, it replaced an earlier one; `duplicate`, it changed nothing; `late`, it counts,
+            but its lease was over.
+        charged_to: who it was charged to: agent, dependency, request, caller or router.
+    """
+
+    decision_id: str
+    attempt: int
+    effect: Effect
+    charged_to: str

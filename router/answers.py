@@ -6,6 +6,7 @@ The values are ours and checked already, so the hot path builds the contracts wi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Any
 
 from models.candidate import Candidate
@@ -21,6 +22,7 @@ from models.decision import (
     Generations,
     IntentAlternative,
     IntentReading,
+    QueueTicket,
     Reason,
     RouteDecision,
 )
@@ -32,6 +34,7 @@ from router.selection import explain, left_out
 from router.snapshot import Entry
 
 MAX_EXPLAINED = 100
+_NOTHING_DECLARED = FallbackForms()
 
 
 def invoke(case: Case, plan: list[Attempt], elapsed_ms: float) -> RouteDecision:
@@ -48,6 +51,21 @@ def invoke(case: Case, plan: list[Attempt], elapsed_ms: float) -> RouteDecision:
         utility=selection.utility,
         propensity=selection.choice.propensity,
         candidates=_candidates(case),
+        lease=case.lease,
+        fallback=_last_step(selection.chosen),
+    )
+
+
+def queued(case: Case, ticket: QueueTicket | None, elapsed_ms: float) -> RouteDecision:
+    """Nobody can take it now: it waits in the degrade queue; a dry run gets no ticket."""
+    return _decision(
+        case,
+        Action.QUEUE,
+        Reason.QUEUED,
+        elapsed_ms,
+        queue=ticket,
+        retry_after_ms=_whole(case.wait_ms),
+        candidates=_candidates(case),
     )
 
 
@@ -59,8 +77,10 @@ def deny(case: Case, elapsed_ms: float) -> RouteDecision:
 
 
 def fallback(case: Case, reason: Reason, elapsed_ms: float) -> RouteDecision:
-    """Nobody takes it; the agents that only the deadline took out may have declared a degraded answer."""
-    return _fallback(case, reason, elapsed_ms, case.late, candidates=_candidates(case))
+    """Nobody takes it; the agents that cannot take it now, or in time, may have declared a degraded answer."""
+    return _fallback(
+        case, reason, elapsed_ms, case.unable, candidates=_candidates(case), retry_after_ms=_whole(case.wait_ms)
+    )
 
 
 def clarify(
@@ -74,6 +94,16 @@ def clarify(
     return _decision(case, Action.CLARIFY, reason, elapsed_ms, clarify=asked)
 
 
+def _whole(wait_ms: float | None) -> int | None:
+    return None if wait_ms is None else max(1, ceil(wait_ms))
+
+
+def _last_step(chosen: Entry) -> Fallback | None:
+    """What the caller is left with when the whole plan has failed, where the agent has declared something."""
+    forms = chosen.card.fallback
+    return _form([forms], None) if forms != _NOTHING_DECLARED else None
+
+
 def _fallback(case: Case, reason: Reason, elapsed_ms: float, entries: Sequence[Entry], **fields: Any) -> RouteDecision:
     declared = [entry.card.fallback for entry in sorted(entries, key=lambda entry: -entry.capability.quality)]
     return _decision(
@@ -81,14 +111,14 @@ def _fallback(case: Case, reason: Reason, elapsed_ms: float, entries: Sequence[E
     )
 
 
-def _form(declared: Sequence[FallbackForms], default: FallbackForm) -> Fallback:
+def _form(declared: Sequence[FallbackForms], default: FallbackForm | None) -> Fallback | None:
     """The first declared form, of each agent the preset answer first, then the partial one, then people."""
     for forms in declared:
         for kind in ("full", "partial", "human"):
             form: FallbackForm | None = getattr(forms, kind)
             if form is not None:
                 return Fallback(kind=kind, **form.model_dump())
-    return Fallback(kind="full", **default.model_dump())
+    return None if default is None else Fallback(kind="full", **default.model_dump())
 
 
 def _candidates(case: Case) -> list[Candidate]:

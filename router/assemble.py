@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +17,7 @@ from intent.rules import Rules
 from models.card import AgentCard, Capability, JsonSchema
 from models.policy import IntentPolicy, Policy
 from models.ports import Embedded
+from router.card_digest import card_digest
 from router.index import Index
 from router.schemas import compile_schema, resolve
 from router.snapshot import Entry, Snapshot, Texts
@@ -81,7 +82,16 @@ def assemble(
         intents=intents,
         texts=texts,
         index=index,
+        card_of={card.key: card for card in ordered},
+        digest_of={card.key: card_digest(card) for card in cards},
+        n_dependents=_count_dependents(ordered),
     )
+
+
+def _count_dependents(cards: Sequence[AgentCard]) -> Counter[tuple[str, str]]:
+    """Agents by (dependency, namespace); all versions of an agent are one."""
+    named = {(name, card.namespace, card.agent_id) for card in cards for name in card.depends_on}
+    return Counter((name, namespace) for name, namespace, _ in named)
 
 
 def capability_texts(capability: Capability) -> list[str]:

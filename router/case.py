@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from intent.llm.escalated import Escalated
-from models.candidate import Stage
+from models.candidate import NOT_NOW, Stage
 from models.deadline import Deadline
+from models.decision import Lease
 from models.entity import Found
 from models.policy import NamespacePolicy
 from models.reading import Reading
 from models.request import RouteRequest
 from router.eligibility import Eligible
+from router.live.asker import Asker
+from router.live.standing import OverQuota, Standing
 from router.permit import Grants
 from router.selection import Selection
 from router.snapshot import Entry, Snapshot
@@ -29,6 +32,13 @@ class Case:
         explain: whether all candidates are listed.
         escalated: how asking a language model ended; None where nobody thought of it.
         hides_intent: whether the answer keeps quiet about the intent that was read (`hide_denied`).
+        may_refuse: whether the caller's own limits may end in an error; in a batch they are answers.
+        sticky_agent: the agent that asked this session for the answer that this request is.
+        standings: live figures of the eligible, in their order.
+        over: the caller's quota that is used up.
+        wait_ms: after how long another try may be worth while; None where that is not known.
+        lease: the place that was taken at the target.
+        is_last_resort: whether the target was chosen although nobody should be sent there.
     """
 
     request: RouteRequest
@@ -45,6 +55,7 @@ class Case:
     checked_ms: float
     seed: int
     explain: bool
+    may_refuse: bool = True
     classifier_generation: int = 0
     escalated: Escalated | None = None
     found: list[Found] = field(default_factory=list)
@@ -52,6 +63,12 @@ class Case:
     hides_intent: bool = False
     eligible: Eligible = field(default_factory=Eligible)
     selection: Selection | None = None
+    sticky_agent: str | None = None
+    standings: list[Standing] = field(default_factory=list)
+    over: OverQuota | None = None
+    wait_ms: float | None = None
+    lease: Lease | None = None
+    is_last_resort: bool = False
     degraded: list[str] = field(default_factory=list)
 
     @property
@@ -60,11 +77,31 @@ class Case:
         return self.deadline.remaining_ms(self.checked_ms)
 
     @property
+    def asker(self) -> Asker:
+        """In whose name it comes."""
+        request = self.request
+        return Asker(
+            request.caller.agent_id or self.grants.caller,
+            request.namespace,
+            is_retry=request.retry_of is not None or (request.attempt or 1) > 1,
+            n_tokens=request.budget_tokens or 0,
+        )
+
+    @property
     def n_llm_tokens(self) -> int:
         """Spent on a language model."""
         return 0 if self.escalated is None else self.escalated.n_tokens
+
+    def standing_of(self, entry: Entry) -> Standing:
+        """Live figures of an eligible one."""
+        return self.standings[self.eligible.entries.index(entry)]
 
     @property
     def late(self) -> list[Entry]:
         """Capabilities that only the deadline took out."""
         return [entry for entry, stage in self.eligible.excluded if stage is Stage.DEADLINE]
+
+    @property
+    def unable(self) -> list[Entry]:
+        """Capabilities that would fit, but cannot take it now or in time."""
+        return [entry for entry, stage in self.eligible.excluded if stage in NOT_NOW]

@@ -11,28 +11,36 @@ from intent.language import language_of
 from intent.llm.escalate import Escalation
 from intent.llm.escalated import Escalated, EscalationStatus
 from intent.llm.prompt import IntentText
-from intent.normalize import normalize
-from models.decision import Attempt, Reason, RouteDecision
+from intent.normalize import has_words, normalize
+from models.decision import Reason, RouteDecision
 from models.ports import Clock
 from models.reading import Alternative, Certainty, Reading
 from router import answers
 from router.case import Case
 from router.clarify import options, question
-from router.eligibility import check
 from router.extraction import find
+from router.live.sessions import SessionKey, Sessions
 from router.permit import labelled, permits, permitted
-from router.planner import Callee, plan
-from router.scorer import Blend
-from router.selection import Selection, preference_of, select
+from router.pick import Picker
 from router.snapshot import Entry
 
 
 class Decider:
     """Decides cases; keeps nothing between them."""
 
-    def __init__(self, intake: Intake, escalation: Escalation, clock: Clock, zone: tzinfo = UTC) -> None:
+    def __init__(
+        self,
+        intake: Intake,
+        escalation: Escalation,
+        picker: Picker,
+        sessions: Sessions,
+        clock: Clock,
+        zone: tzinfo = UTC,
+    ) -> None:
         self._intake = intake
         self._escalation = escalation
+        self._picker = picker
+        self._sessions = sessions
         self._clock = clock
         self._zone = zone
 
@@ -62,11 +70,13 @@ class Decider:
         case.degraded.extend(reading.degraded)
         self._find_entities(case)
         self._hide_unreachable(case)
+        if reading.certainty is not Certainty.SURE and self._answers(case):
+            return await self._picker.pick(case)
         if reading.certainty is Certainty.OUT_OF_SCOPE:
             return self._fallback(case, Reason.OUT_OF_SCOPE)
         if reading.certainty is Certainty.AMBIGUOUS:
             return await self._settle(case)
-        return self._pick(case)
+        return await self._picker.pick(case)
 
     async def _read(self, case: Case) -> Reading:
         request, snapshot = case.request, case.snapshot
@@ -107,24 +117,29 @@ class Decider:
         entries = case.snapshot.routable(case.namespaces, intent)
         return any(permits(entry, case.request, case.grants) for entry in labelled(entries, case.request))
 
-    def _pick(self, case: Case) -> RouteDecision:
-        reading = case.reading
+    def _answers(self, case: Case) -> bool:
+        """Whether this is a session's bare answer: unclear by itself, it goes to the agent that asked for it."""
+        request, reading = case.request, case.reading
         assert reading is not None
-        assert reading.intent is not None
-        fitting = labelled(case.snapshot.routable(case.namespaces, reading.intent), case.request)
-        if not fitting:
-            return self._fallback(case, Reason.NO_CAPABLE_AGENT)
-        allowed = permitted(fitting, case.request, case.grants)
-        if not allowed:
-            return answers.deny(case, self.elapsed_ms(case))
-        case.checked_ms = self._clock.now_ms()
-        case.eligible = check(allowed, case.request, case.remaining_ms)
-        if not case.eligible.entries:
-            return self._fallback(case, Reason.DEADLINE if case.late else Reason.NO_CAPABLE_AGENT)
-        blend = Blend.of(case.policy, preference_of(case.request, reading.preference, case.policy))
-        case.selection = select(case.eligible.entries, reading.confidence, case.request, blend, case.seed)
-        _note_wish(case)
-        return answers.invoke(case, _plan(case, case.selection), self.elapsed_ms(case))
+        if request.caller.session_id is None or not has_words(reading.text):
+            return False
+        session = SessionKey(case.asker.caller, request.namespace, request.caller.session_id)
+        waiting = self._sessions.waiting(session, self._clock.monotonic_ms())
+        if waiting is None or not self._reachable(case, waiting.intent):
+            return False
+        case.sticky_agent = waiting.agent[1]
+        case.hides_intent = False
+        # the conversation tells the intent, as surely as a caller who names it
+        case.reading = replace(
+            reading,
+            intent=waiting.intent,
+            confidence=1.0,
+            source="caller",
+            certainty=Certainty.SURE,
+            alternatives=(),
+            parts=(),
+        )
+        return True
 
     async def _settle(self, case: Case) -> RouteDecision:
         """Several intents may be meant: ask a language model, if there is one, else the caller."""
@@ -144,7 +159,7 @@ class Decider:
         told = await self._ask_model(case, reading, found)
         if told.intent is not None:
             self._take(case, local, told.intent)
-            return self._pick(case)
+            return await self._picker.pick(case)
         if told.status is EscalationStatus.NONE:
             return self._fallback(case, Reason.OUT_OF_SCOPE)
         asked = [(entry.capability.intent, entry.capability.description) for entry in found]
@@ -197,33 +212,3 @@ class Decider:
 def _text_of(entry: Entry) -> IntentText:
     capability = entry.capability
     return IntentText(capability.intent, capability.description, tuple(capability.examples[:5]))
-
-
-def _plan(case: Case, selection: Selection) -> list[Attempt]:
-    chosen = selection.chosen
-    backup = _backup_of(chosen, case.eligible.entries)
-    return plan(
-        _callee(chosen),
-        backup=None if backup is None else _callee(backup),
-        remaining_ms=case.remaining_ms,
-        decision_id=case.decision_id,
-        seed=case.seed,
-    )
-
-
-def _note_wish(case: Case) -> None:
-    if case.request.target_agent is not None and case.selection is not None and not case.selection.wished:
-        case.degraded.append("target_agent: not eligible, another was chosen")
-
-
-def _backup_of(chosen: Entry, eligible: Sequence[Entry]) -> Entry | None:
-    """The agent's backup, if it passed every check itself; one of its own namespace before another."""
-    name = chosen.card.backup_agent_id
-    if name is None:
-        return None
-    backups = [entry for entry in eligible if entry.card.agent_id == name and entry is not chosen]
-    return min(backups, key=lambda entry: (entry.card.namespace != chosen.card.namespace, entry.number), default=None)
-
-
-def _callee(entry: Entry) -> Callee:
-    return Callee(entry.card, entry.capability, entry.card.timeout_ms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,13 +60,23 @@ def _is_newer(one: Entry, other: Entry) -> bool:
     return bool(one.version.precedence_key > other.version.precedence_key)
 
 
-def check(permitted: Sequence[Entry], request: RouteRequest, remaining_ms: float) -> Eligible:
+def _declared_ms(entry: Entry) -> float:
+    return entry.card.timeout_ms
+
+
+def check(
+    permitted: Sequence[Entry],
+    request: RouteRequest,
+    remaining_ms: float,
+    timeout_ms: Callable[[Entry], float] = _declared_ms,
+) -> Eligible:
     """Apply version, exclusion, payload, cost level, quality and deadline, in this order.
 
     Args:
         permitted: the capabilities the request may reach.
         request: the request.
         remaining_ms: what an agent's call may take (SPEC R5).
+        timeout_ms: suggested timeout of an entry.
 
     Raises:
         InvalidPayloadError: the payload fits no permitted capability's input schema.
@@ -78,7 +88,9 @@ def check(permitted: Sequence[Entry], request: RouteRequest, remaining_ms: float
         result.skipped.append(_skipped(entry, request.version or ""))
     unfit = _unfit(chosen, request.payload)
     for entry in chosen:
-        stage = _stage(entry, request, unfit, remaining_ms)
+        stage = _stage(entry, request, unfit)
+        if stage is None and timeout_ms(entry) > remaining_ms:
+            stage = Stage.DEADLINE
         if stage is None:
             result.entries.append(entry)
         else:
@@ -86,7 +98,7 @@ def check(permitted: Sequence[Entry], request: RouteRequest, remaining_ms: float
     return result
 
 
-def _stage(entry: Entry, request: RouteRequest, unfit: frozenset[int], remaining_ms: float) -> Stage | None:
+def _stage(entry: Entry, request: RouteRequest, unfit: frozenset[int]) -> Stage | None:
     capability = entry.capability
     if entry.card.agent_id in request.exclude:
         return Stage.EXCLUDED
@@ -96,7 +108,7 @@ def _stage(entry: Entry, request: RouteRequest, unfit: frozenset[int], remaining
         return Stage.MAX_COST_LEVEL
     if request.min_quality is not None and capability.quality < request.min_quality:
         return Stage.MIN_QUALITY
-    return Stage.DEADLINE if entry.card.timeout_ms > remaining_ms else None
+    return None
 
 
 def _unfit(entries: Sequence[Entry], payload: Any) -> frozenset[int]:

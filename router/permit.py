@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from models.errors import ForbiddenError
-from models.key import ADMIN, QUEUE, READ, Key
+from models.key import ADMIN, HEARTBEAT, QUEUE, READ, Key
 from models.policy import Policy
 from models.request import RouteRequest
 from router.snapshot import Entry, Snapshot
+
+_IN_ADMIN = frozenset({READ, QUEUE, HEARTBEAT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +41,23 @@ class Grants:
 
     def require(self, permission: str) -> None:
         """Raises ForbiddenError without this permission (`router:admin` includes those to read and to work)."""
-        if not (self.has(permission) or (permission in (READ, QUEUE) and self.has(ADMIN))):
+        if not (self.has(permission) or (permission in _IN_ADMIN and self.has(ADMIN))):
             raise ForbiddenError(f"this call needs a key with the permission {permission!r}")
 
     def reaches(self, namespace: str) -> bool:
         """Whether it may route in a namespace."""
         return self.namespaces is None or namespace in self.namespaces
 
+    def speaks_as(self, agent_id: str) -> bool:
+        """Whether it may speak as this agent."""
+        return self.agent_ids is None or agent_id in self.agent_ids
+
     def check(self, request: RouteRequest) -> None:
         """Raises ForbiddenError where the key does not cover the request's namespace or its caller's id."""
         if not self.reaches(request.namespace):
             raise ForbiddenError(f"this key does not reach namespace {request.namespace!r}")
         speaker = request.caller.agent_id
-        if self.agent_ids is not None and speaker is not None and speaker not in self.agent_ids:
+        if speaker is not None and not self.speaks_as(speaker):
             raise ForbiddenError(f"this key may not speak as {speaker!r}: use one of its own caller ids")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from models.card import MAX_RETRIES, AgentCard, Capability
@@ -19,6 +19,10 @@ A suggested timeout is 2 * P95 + 500 ms, a quarter of it about half of the P95: 
 """
 
 _OUTCOME_OF = {"timeout": "timed_out", "connection": "unreachable"}
+_TIMED_OUT = "timed_out"
+_MOVES_ON = ("timed_out", "unreachable", "failed")
+"""After these another agent may be asked. After a time-out the work may be under way, or done: who does not say that
+doing it twice does no harm (`idempotent`) is neither asked again then, nor is another agent (SPEC G2)."""
 
 
 class Callee(NamedTuple):
@@ -33,9 +37,7 @@ class Callee(NamedTuple):
     timeout_ms: int
 
 
-def plan(
-    target: Callee, *, backup: Callee | None = None, remaining_ms: float, decision_id: str, seed: int
-) -> list[Attempt]:
+def plan(target: Callee, *, backup: Callee | None = None, remaining_ms: float, key: str, seed: int) -> list[Attempt]:
     """The target, retries on it, then its backup: never more than fits into `remaining_ms` if all of it goes wrong.
 
     A step is taken if the outcome before is among its `on`, else it is passed over. Time is given away in this order:
@@ -52,7 +54,7 @@ def plan(
         target: the chosen one.
         backup: must have passed every check that the target did.
         remaining_ms: what is left of the deadline, at least 1.
-        decision_id: for the idempotency keys.
+        key: the idempotency key of all attempts, from the meaning of the work (`router.live.fingerprint`).
         seed: the decision's; draw n (from 1) of it is the jitter of retry n, as draw 0 chose among near-equals.
 
     Raises:
@@ -61,7 +63,7 @@ def plan(
     >>> echo = Capability(intent="echo")
     >>> target = Callee(AgentCard(agent_id="a"), echo, timeout_ms=2000)
     >>> backup = Callee(AgentCard(agent_id="b"), echo, timeout_ms=3000)
-    >>> steps = plan(target, backup=backup, remaining_ms=8000, decision_id="d", seed=0)
+    >>> steps = plan(target, backup=backup, remaining_ms=8000, key="k", seed=0)
     >>> [(step.target.agent_id, step.backoff_ms, step.timeout_ms) for step in steps]
     [('a', 0, 2000), ('a', 486, 2000), ('b', 0, 3000)]
     """
@@ -71,10 +73,10 @@ def plan(
     slice_ms = min(target.timeout_ms, left_ms)
     left_ms -= slice_ms
     backup_ms = 0 if backup is None else _usable_ms(backup, left_ms)
-    first = _first_attempt(target, slice_ms, [], decision_id)
+    first = _first_attempt(target, slice_ms, [], key)
     steps = [first, *_retries(first, target, left_ms - backup_ms, seed)]
     if backup is not None and backup_ms > 0:
-        steps.append(_first_attempt(backup, backup_ms, ["timed_out", "unreachable", "failed"], decision_id))
+        steps.append(_first_attempt(backup, backup_ms, _after(target.card, _MOVES_ON), key))
     return steps
 
 
@@ -92,28 +94,24 @@ def target_of(card: AgentCard, capability: Capability, timeout_ms: int) -> Targe
     )
 
 
-def idempotency_key(decision_id: str, card: AgentCard) -> str:
-    """The same for every attempt of a decision on one agent, different for any other.
-
-    >>> idempotency_key("d", AgentCard(agent_id="a"))
-    'd70dbb76c416c1dd280b2e0e915f213c'
-    """
-    return blake2b("\0".join((decision_id, *card.key)).encode(), digest_size=16).hexdigest()
-
-
 def _usable_ms(callee: Callee, left_ms: int) -> int:
     slice_ms = min(callee.timeout_ms, left_ms)
     return slice_ms if slice_ms >= USABLE * callee.timeout_ms else 0
 
 
-def _first_attempt(callee: Callee, slice_ms: int, on: list[str], decision_id: str) -> Attempt:
+def _after(card: AgentCard, outcomes: Iterable[str]) -> list[str]:
+    """Those of the outcomes after which a further step is harmless."""
+    return [outcome for outcome in outcomes if card.idempotent or outcome != _TIMED_OUT]
+
+
+def _first_attempt(callee: Callee, slice_ms: int, on: list[str], key: str) -> Attempt:
     return Attempt.of(
         target=target_of(callee.card, callee.capability, slice_ms),
         timeout_ms=slice_ms,
         backoff_ms=0,
         on=on,
         retry_safe=callee.card.idempotent,
-        idempotency_key=idempotency_key(decision_id, callee.card),
+        idempotency_key=key,
     )
 
 
@@ -122,7 +120,7 @@ def _retries(first: Attempt, target: Callee, left_ms: int, seed: int) -> list[At
     if left_ms < target.timeout_ms:
         return []
     policy = target.card.retry_policy
-    on = [_OUTCOME_OF[error] for error in policy.retry_on]
+    on = _after(target.card, (_OUTCOME_OF[error] for error in policy.retry_on))
     low, high = JITTER
     steps: list[Attempt] = []
     for nth in range(1, min(policy.max_attempts, MAX_RETRIES) + 1 if on else 1):

@@ -8,7 +8,7 @@ import orjson
 
 from intent.llm.escalated import EscalationStatus
 from models.decision import RouteDecision
-from models.events import DecisionRow, EventType, GoalRow, Row
+from models.events import HOUR_MS, DecisionRow, EventType, GoalRow, Row, UsageRow
 from router.case import Case
 from router.journal import Journal
 from router.permit import Grants
@@ -66,6 +66,7 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
                 "deadline_ms": case.deadline.at_ms,
                 "encoder_id": case.snapshot.encoder_id,
                 "grants": _grants(case.grants),
+                **_live_figures(case),
             }
         ).decode(),
         happened_at=int(case.now_ms),
@@ -85,7 +86,35 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
     span = span_row(
         record.trace_id, case.span_id, request.parent_span_id, _NODE, steps, record.happened_at, record.caller
     )
-    return [span, record]
+    return [span, record, _usage(case, record)]
+
+
+def _live_figures(case: Case) -> dict[str, object]:
+    """Of the eligible agents of which more is known than their cards say."""
+    told = {
+        "/".join(entry.agent): standing[:5]
+        for entry, standing in zip(case.eligible.entries, case.standings, strict=False)
+        if standing is not entry.fresh
+    }
+    timeouts = {name: figures[4] for name, figures in told.items()}
+    return {"live": told, "timeouts_ms": timeouts} if told else {}
+
+
+def _usage(case: Case, record: DecisionRow) -> UsageRow:
+    return UsageRow(
+        hour=record.happened_at // HOUR_MS,
+        caller=case.asker.caller,
+        team=case.request.tenant or "",
+        namespace=record.namespace,
+        agent_id=record.agent_id or "",
+        n_decisions=1,
+        n_calls=0,
+        n_succeeded=0,
+        tokens=0,
+        cost_usd=0.0,
+        n_latencies=0,
+        latency_ms=0.0,
+    )
 
 
 def _escalated(case: Case) -> dict[str, object]:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from random import Random
 from typing import TypedDict
 from zoneinfo import ZoneInfo
 
@@ -22,9 +23,15 @@ from router.card_vectors import CardVectors
 from router.classifier import Classifier
 from router.clock import SystemClock
 from router.decide import Decider
+from router.degrade_queue import DegradeQueue
 from router.goals import Goals
 from router.journal import Journal
 from router.keys import KeyRing
+from router.live.admission import Admission
+from router.live.beats import Beats
+from router.live.live import Live
+from router.live.upkeep import Upkeep
+from router.pick import Picker
 from router.policy_file import read_policy
 from router.random_ids import random_ids
 from router.readiness import Readiness
@@ -32,12 +39,15 @@ from router.reading_parts import cascade_of, classifier_of, encoder_of, escalati
 from router.recorder import Recorder
 from router.registry import Registry
 from router.service import Ids, RouteService
+from router.settlement import Settlement
 from router.startup import Start
 from router.stores.open import Store, open_store
 from router.supervisor import Supervisor
 from router.watch import watch_cards, watch_policy
 
 log = logging.getLogger(__name__)
+
+_MAX_CALLERS = 100_000
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -49,6 +59,10 @@ class Parts(TypedDict):
     store: Store
     registry: Registry
     service: RouteService
+    settlement: Settlement
+    live: Live
+    beats: Beats
+    queue: DegradeQueue
     journal: Journal
     keys: KeyRing
     pool: EmbedPool
@@ -100,26 +114,73 @@ async def running(
         cascade = await cascade_of(settings, encoder)
         classifier = classifier_of(settings, registry, vectors, cascade)
         intake = Intake(pool, cascade, inline_rows=settings.inline_index_rows)
-        decider = Decider(intake, await escalation_of(settings, stack, clock), clock, ZoneInfo(settings.time_zone))
+        ids = ids or random_ids(clock)
+        live = await _live(store)
+        beats = await _beats(live, registry, store, clock, stack)
+        queue = DegradeQueue(store.tickets, lambda: registry.snapshot.policy, clock, ids.new)
+        picker = Picker(Admission(live, clock), live, queue, clock)
+        escalation = await escalation_of(settings, stack, clock)
+        decider = Decider(intake, escalation, picker, live.sessions, clock, ZoneInfo(settings.time_zone))
         goals, recorder = Goals(store.records), Recorder(journal)
-        service = RouteService(registry, decider, goals, recorder, clock, ids or random_ids(clock))
+        service = RouteService(registry, decider, goals, recorder, clock, ids)
+        settlement = Settlement(registry, live, journal, clock)
         supervisor.start("journal", journal.run)
         supervisor.start("keys", lambda: keys.run(store.keys))
         start = Start(registry, classifier, pool, readiness, on_ready)
         supervisor.start("cards", lambda: start.run(cards, policy))
         _follow(classifier, readiness, supervisor)
         _watch(settings, registry, readiness, supervisor)
+        _keep_up(live, beats, queue, journal, readiness, supervisor, clock, ids)
         yield {
             "settings": settings,
             "store": store,
             "registry": registry,
             "service": service,
+            "settlement": settlement,
+            "live": live,
+            "beats": beats,
+            "queue": queue,
             "journal": journal,
             "keys": keys,
             "pool": pool,
             "readiness": readiness,
             "clock": clock,
         }
+
+
+async def _live(store: Store) -> Live:
+    live = Live(Random())
+    live.posting.update(await store.records.known_callers(_MAX_CALLERS))
+    return live
+
+
+async def _beats(live: Live, registry: Registry, store: Store, clock: Clock, stack: AsyncExitStack) -> Beats:
+    beats = Beats(live.health, store.heartbeats, clock)
+    await beats.load()
+    registry.on_swap = lambda snapshot: beats.follow(snapshot.digest_of)
+    stack.push_async_callback(beats.save)
+    return beats
+
+
+def _keep_up(
+    live: Live,
+    beats: Beats,
+    queue: DegradeQueue,
+    journal: Journal,
+    readiness: Readiness,
+    supervisor: Supervisor,
+    clock: Clock,
+    ids: Ids,
+) -> None:
+    upkeep = Upkeep(live, journal, clock, ids.new)
+
+    async def sweep() -> None:
+        await readiness.ready.wait()  # the policy says when a ticket is given up
+        await queue.run()
+
+    supervisor.start("live state", upkeep.run)
+    supervisor.start("heartbeats", beats.run)
+    supervisor.start("queue", sweep)
 
 
 def _one_thread() -> threadpool_limits:

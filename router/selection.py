@@ -9,6 +9,7 @@ from models.candidate import Candidate, Stage, WhyNot
 from models.decision import Reason
 from models.policy import NamespacePolicy
 from models.request import Preference, RouteRequest
+from router.live.standing import Standing
 from router.scorer import (
     Blend,
     Choice,
@@ -63,24 +64,40 @@ def preference_of(request: RouteRequest, said: Preference | None, policy: Namesp
     return said or policy.preference
 
 
-def select(entries: Sequence[Entry], similarity: float, request: RouteRequest, blend: Blend, seed: int) -> Selection:
+def select(
+    entries: Sequence[Entry],
+    similarity: float,
+    request: RouteRequest,
+    blend: Blend,
+    seed: int,
+    *,
+    standings: Sequence[Standing] | None = None,
+    wish: str | None = None,
+) -> Selection:
     """Rank the eligible capabilities of one intent and choose.
 
     Args:
         entries: at least one; one per agent.
         similarity: the confidence in the intent, which they share.
-        request: for the wish and the token budget.
+        request: for the token budget.
         blend: the parameters of the formula.
         seed: the decision's; draw 0 is for the near-equals.
+        standings: live figures of each; None takes those of agents of which nothing is known.
+        wish: the agent that gets it if it is among them; None leaves it to the formula.
     """
+    if standings is None:
+        standings = [entry.fresh for entry in entries]
     priced = all(entry.card.price is not None for entry in entries)
-    contenders = [_contender(entry, similarity, request, priced) for entry in entries]
+    contenders = [
+        _contender(entry, standing, similarity, request, priced)
+        for entry, standing in zip(entries, standings, strict=True)
+    ]
     by_agent = {(entry.card.namespace, entry.card.agent_id): entry for entry in entries}
     ranked = order(score(contenders, blend))
     ordered = [by_agent[scored.contender.namespace, scored.contender.agent_id] for scored in ranked]
-    wish = _wish(ordered, request)
-    if wish is not None:
-        return Selection(ranked, ordered, Choice(wish, 1.0, (1.0,)), blend, Reason.SELECTED, True)
+    wished = _place_of(wish, ordered)
+    if wished is not None:
+        return Selection(ranked, ordered, Choice(wished, 1.0, (1.0,)), blend, Reason.SELECTED, True)
     choice = choose(ranked, blend, draw_of(seed))
     return Selection(ranked, ordered, choice, blend, reason(ranked, choice, blend), False)
 
@@ -130,7 +147,7 @@ def _identity(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _contender(entry: Entry, similarity: float, request: RouteRequest, priced: bool) -> Contender:
+def _contender(entry: Entry, standing: Standing, similarity: float, request: RouteRequest, priced: bool) -> Contender:
     card = entry.card
     return Contender(
         agent_id=card.agent_id,
@@ -138,11 +155,11 @@ def _contender(entry: Entry, similarity: float, request: RouteRequest, priced: b
         version=card.version,
         similarity=similarity,
         quality=entry.capability.quality,
-        health=1.0,
-        load=1.0,
+        health=standing.health,
+        load=standing.load,
         cost=_cost_usd(entry, request) if priced else float(entry.capability.cost_level),
-        latency_ms=float(card.timeout_ms),
-        share_weight=card.weight,
+        latency_ms=standing.latency_ms,
+        share_weight=standing.share_weight,
     )
 
 
@@ -155,8 +172,7 @@ def _cost_usd(entry: Entry, request: RouteRequest) -> float:
     return price.per_call_usd + price.per_1k_tokens_usd * n_tokens / 1000
 
 
-def _wish(ordered: Sequence[Entry], request: RouteRequest) -> int | None:
-    if request.target_agent is None:
+def _place_of(wish: str | None, ordered: Sequence[Entry]) -> int | None:
+    if wish is None:
         return None
-    places = (place for place, entry in enumerate(ordered) if entry.card.agent_id == request.target_agent)
-    return next(places, None)
+    return next((place for place, entry in enumerate(ordered) if entry.card.agent_id == wish), None)

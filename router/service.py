@@ -47,7 +47,13 @@ class RouteService:
         self._ids = ids
 
     async def route(
-        self, request: RouteRequest, grants: Grants, *, explain: bool = False, deadline_ms: float | None = None
+        self,
+        request: RouteRequest,
+        grants: Grants,
+        *,
+        explain: bool = False,
+        deadline_ms: float | None = None,
+        may_refuse: bool = True,
     ) -> tuple[RouteDecision, bytes]:
         """Decide, and hand the decision to the journal.
 
@@ -56,6 +62,7 @@ class RouteService:
             grants: what its presenter may do.
             explain: list all candidates.
             deadline_ms: an instant (epoch) that came beside the envelope; the earlier one holds.
+            may_refuse: False makes a used-up quota of the caller's an answer, whatever the quota says.
 
         Returns:
             The decision and its JSON text.
@@ -64,10 +71,11 @@ class RouteService:
             ForbiddenError: the key does not cover the request's namespace or its caller's id.
             InvalidPayloadError: the payload fits no permitted capability's input schema.
             OverloadedError: the encoder's or the journal's queue is full.
+            QuotaExceededError: the caller is over a quota that answers so.
         """
         grants.check(request)
         await self._recorder.room()
-        case = self._case(request, grants, explain, deadline_ms)
+        case = replace(self._case(request, grants, explain, deadline_ms), may_refuse=may_refuse)
         decision = await self._decide(case)
         return decision, self._recorder.record(case, decision)
 
@@ -122,6 +130,13 @@ class RouteService:
             selection=None,
             degraded=[],
             escalated=None,
+            may_refuse=False,
+            sticky_agent=None,
+            standings=[],
+            over=None,
+            wait_ms=None,
+            lease=None,
+            is_last_resort=False,
         )
         decision = await self._decider.decide_read(part)
         self._recorder.record(part, decision)

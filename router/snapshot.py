@@ -15,6 +15,8 @@ from models.card import AgentCard, Capability
 from models.policy import Policy
 from models.reading import Neighbour
 from router.index import Bools, Index, Ints, Mask
+from router.live.keys import AgentKey
+from router.live.standing import Standing, fresh_standing
 
 _MAX_MASKS = 512
 
@@ -32,6 +34,8 @@ class Entry:
         reserved: True if the policy gives the intent to other agents.
         validator: the compiled input schema; None accepts any payload.
         properties: what of an utterance its input schema asks for.
+        agent: the card's key.
+        fresh: its standing while nothing is known of it.
     """
 
     number: int
@@ -43,6 +47,13 @@ class Entry:
     reserved: bool
     validator: Any | None
     properties: tuple[Property, ...] = ()
+    agent: AgentKey = field(init=False, repr=False, compare=False)
+    fresh: Standing = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Work out what every request would ask for again."""
+        object.__setattr__(self, "agent", self.card.key)
+        object.__setattr__(self, "fresh", fresh_standing(self.card))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +109,9 @@ class Snapshot:
         cards_generation: rises when cards change; so do the other two for theirs.
         encoder_id: which encoder made the vectors.
         cards: all cards, disabled ones included, ordered by key.
+        card_of: the same by their keys.
+        digest_of: digests of the cards as they were registered, without the operator's overrides.
+        n_dependents: (dependency, namespace) → how many agents name it.
         entries: all capabilities of all cards.
         by_intent: (namespace, intent) → routable entries.
         exact: match key → (namespace, intent) of the routable capabilities that have it as an example.
@@ -116,6 +130,9 @@ class Snapshot:
     intents: tuple[str, ...]
     texts: Texts
     index: Index
+    card_of: Mapping[AgentKey, AgentCard]
+    digest_of: Mapping[AgentKey, str]
+    n_dependents: Mapping[tuple[str, str], int]
     _scopes: dict[tuple[str, ...], Scope] = field(default_factory=dict)
 
     def scope(self, namespaces: tuple[str, ...]) -> Scope:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import count
 from math import sqrt
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,17 @@ from models.ports import Embedded, Embedder
 from models.request import RouteRequest
 from router.case import Case
 from router.decide import Decider
+from router.degrade_queue import DegradeQueue
 from router.goals import Goals
 from router.journal import Journal
+from router.live.admission import Admission
+from router.live.live import Live
 from router.permit import OPEN, Grants, namespaces_of
+from router.pick import Picker
 from router.recorder import Recorder
 from router.registry import Registry
 from router.service import Ids, RouteService
+from router.settlement import Settlement
 from router.snapshot import Snapshot
 from router.spans import events_of
 from tests.builders import START_MS, FakeClock, snapshot_of
@@ -132,6 +138,8 @@ class Desk:
     journal: Journal
     records: MemoryRecords
     clock: FakeClock
+    live: Live
+    settlement: Settlement
 
     async def sent(
         self, request: RouteRequest, grants: Grants = OPEN, *, explain: bool = False, deadline_ms: float | None = None
@@ -163,6 +171,7 @@ def service_of(
     records: MemoryRecords | None = None,
     model: LanguageModel | None = None,
     heads: Heads | None = None,
+    queue: DegradeQueue | None = None,
     seed: int = 7,
 ) -> Desk:
     """A service over these cards; None stands for the shipped policy, the dummy encoder, a new clock and store.
@@ -175,11 +184,16 @@ def service_of(
     cascade = Cascade(Calibration())
     cascade.use(heads)
     journal = Journal(records, max_rows=1000, batch=1000, wait_ms=1, clock=clock)
+    live = Live(Random(seed))
+    live.health.follow(snapshot.digest_of, clock.monotonic_ms())
+    registry = FixedRegistry(snapshot)
     service = RouteService(
-        FixedRegistry(snapshot),
+        registry,
         Decider(
             Intake(EmbedPool(encoder, n_threads=1), cascade),
             Escalation(model, clock, LlmBreaker(clock)),
+            Picker(Admission(live, clock), live, queue, clock),
+            live.sessions,
             clock,
         ),
         Goals(records),
@@ -187,7 +201,7 @@ def service_of(
         clock,
         counted_ids(seed),
     )
-    return Desk(service, snapshot, journal, records, clock)
+    return Desk(service, snapshot, journal, records, clock, live, Settlement(registry, live, journal, clock))
 
 
 def case_of(

@@ -22,11 +22,13 @@ class AgentView(Contract):
     """A card with what routing makes of it.
 
     Attributes:
+        digest: of the card as it was registered; the agent's heartbeats carry it.
         routable: the intents it can be given.
         flaws: intent → why it is not routable.
     """
 
     card: AgentCard
+    digest: str
     routable: list[str]
     flaws: dict[str, str]
 
@@ -125,12 +127,13 @@ def _views(snapshot: Snapshot, cards: list[AgentCard]) -> list[AgentView]:
     entries: dict[tuple[str, str, str], list[Entry]] = {}
     for entry in snapshot.entries:
         entries.setdefault(entry.card.key, []).append(entry)
-    return [_view(card, entries.get(card.key, [])) for card in cards]
+    return [_view(card, snapshot.digest_of[card.key], entries.get(card.key, [])) for card in cards]
 
 
-def _view(card: AgentCard, entries: list[Entry]) -> AgentView:
+def _view(card: AgentCard, digest: str, entries: list[Entry]) -> AgentView:
     return AgentView.model_construct(
         card=card,
+        digest=digest,
         routable=[entry.capability.intent for entry in entries if entry.flaw is None],
         flaws={entry.capability.intent: entry.flaw for entry in entries if entry.flaw is not None},
     )

@@ -91,7 +91,7 @@ async def route_batch(context: Context) -> Response:
             try:
                 request = parsed(RouteRequest, value, exact=EXACT)
                 decision, body = await context.parts["service"].route(
-                    request, context.grants, explain=explain, deadline_ms=deadline_ms
+                    request, context.grants, explain=explain, deadline_ms=deadline_ms, may_refuse=False
                 )
             except RouterError as error:
                 return orjson.dumps(problem_of(error))

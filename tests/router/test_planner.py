@@ -8,17 +8,18 @@ from hypothesis import strategies as st
 
 from models.card import MAX_RETRIES, AgentCard, Capability, Retry
 from models.decision import Attempt
-from router.planner import JITTER, USABLE, Callee, idempotency_key, plan, target_of
+from router.planner import JITTER, USABLE, Callee, plan, target_of
 
 ECHO = Capability(intent="echo", cost_level=3)
 
 
 def callee(agent_id: str, timeout_ms: int = 1000, **card: Any) -> Callee:
-    return Callee(AgentCard(agent_id=agent_id, **card), ECHO, timeout_ms)
+    """One whose work may be done twice, unless said otherwise."""
+    return Callee(AgentCard(agent_id=agent_id, **{"idempotent": True, **card}), ECHO, timeout_ms)
 
 
 def steps(target: Callee, remaining_ms: float, backup: Callee | None = None, seed: int = 7) -> list[Attempt]:
-    return plan(target, backup=backup, remaining_ms=remaining_ms, decision_id="d-1", seed=seed)
+    return plan(target, backup=backup, remaining_ms=remaining_ms, key="k-1", seed=seed)
 
 
 def names(attempts: list[Attempt]) -> list[str]:
@@ -93,20 +94,24 @@ def test_a_backup_without_usable_time_is_not_in_the_plan(remaining_ms: int, plan
 
 
 def test_retry_safe_is_what_each_card_says() -> None:
-    attempts = steps(callee("a"), 20_000, callee("b", idempotent=True))
+    attempts = steps(callee("a", idempotent=False), 20_000, callee("b"))
     assert [attempt.retry_safe for attempt in attempts] == [False, False, True]
 
 
-def test_the_idempotency_key_is_the_same_for_retries_and_another_for_any_other_call() -> None:
-    first, retry, backup = steps(callee("a"), 20_000, callee("b"))
-    assert first.idempotency_key == retry.idempotency_key == idempotency_key("d-1", AgentCard(agent_id="a"))
-    others = {
-        backup.idempotency_key,
-        idempotency_key("d-2", AgentCard(agent_id="a")),
-        idempotency_key("d-1", AgentCard(agent_id="a", version="1.0.0")),
-        idempotency_key("d-1", AgentCard(agent_id="a", namespace="other")),
-    }
-    assert len(others - {first.idempotency_key}) == 4
+def test_all_attempts_have_the_key_of_the_work() -> None:
+    assert {attempt.idempotency_key for attempt in steps(callee("a"), 20_000, callee("b"))} == {"k-1"}
+
+
+def test_work_that_may_not_be_done_twice_is_not_tried_again_once_it_may_have_begun() -> None:
+    once = callee("a", idempotent=False, retry=Retry(max_attempts=2))
+    attempts = steps(once, 60_000, callee("b"))
+    assert names(attempts) == ["a", "a", "a", "b"]
+    assert [attempt.on for attempt in attempts] == [[], ["unreachable"], ["unreachable"], ["unreachable", "failed"]]
+
+
+def test_retries_on_time_outs_alone_are_none_for_such_work() -> None:
+    once = callee("a", idempotent=False, retry=Retry(retry_on=["timeout"]))
+    assert names(steps(once, 60_000)) == ["a"]
 
 
 def test_the_jitter_is_the_seed_s() -> None:

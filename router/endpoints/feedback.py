@@ -1,0 +1,75 @@
+"""`POST /feedback`: what came of the calls that decisions planned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from models.errors import FieldProblem, InvalidRequestError, RequestError
+from models.outcome import Outcome, Receipt
+from router.endpoints.body import parsed, read_json
+from router.endpoints.call import Call, Context
+from router.numbers import plain
+from router.problems import problem_of
+from router.wire import dumps
+
+MAX_OUTCOMES = 1000
+
+
+async def post_feedback(context: Context) -> Response:
+    """Take one outcome, or a list of them; what is acknowledged is stored."""
+    value = plain(await read_json(context.request, context.parts["settings"].max_body_bytes))
+    settle = context.parts["settlement"].settle
+    if not isinstance(value, list):
+        [found] = await settle([parsed(Outcome, value)], context.grants)
+        if isinstance(found, RequestError):
+            raise found
+        return Response(dumps(found), 202, media_type="application/json")
+    if len(value) > MAX_OUTCOMES:
+        message = f"has {len(value)} outcomes, at most {MAX_OUTCOMES} may come at once"
+        raise InvalidRequestError(f"the list {message}", [FieldProblem("", message)])
+    read = [_read(each) for each in value]
+    settled = iter(await settle([each for each in read if isinstance(each, Outcome)], context.grants))
+    answers = [next(settled) if isinstance(each, Outcome) else each for each in read]
+    return Response(b"[" + b",".join(map(_answer, answers)) + b"]", 202, media_type="application/json")
+
+
+def _read(value: Any) -> Outcome | RequestError:
+    try:
+        return parsed(Outcome, value)
+    except RequestError as error:
+        return error
+
+
+def _answer(found: Receipt | RequestError) -> bytes:
+    return orjson.dumps(problem_of(found)) if isinstance(found, RequestError) else dumps(found)
+
+
+_OUTCOME = {"$ref": "#/components/schemas/Outcome"}
+_OUTCOMES = {
+    # a wrong one does not make the list wrong
+    "anyOf": [_OUTCOME, {"type": "array", "maxItems": MAX_OUTCOMES, "items": {"anyOf": [_OUTCOME, {}]}}]
+}
+_RECEIPT = {"$ref": "#/components/schemas/Receipt"}
+_RECEIPTS = {
+    "anyOf": [
+        _RECEIPT,
+        {"type": "array", "items": {"anyOf": [_RECEIPT, {"$ref": "#/components/schemas/Problem"}]}},
+    ]
+}
+
+CALLS = (
+    Call(
+        operation_id="post_feedback",
+        method="POST",
+        path="/feedback",
+        summary="What came of the calls; one outcome or a list, answered in the same order",
+        handler=post_feedback,
+        body=_OUTCOMES,
+        answers={202: _RECEIPTS},
+        problems=(400, 404, 409, 413, 422),
+        tags=("feedback",),
+    ),
+)

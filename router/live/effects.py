@@ -1,0 +1,173 @@
+"""Effects: what an outcome does to live state, and what its absence does."""
+
+from __future__ import annotations
+
+from feedback.attribution import FAILURES, Charge, Party
+from models.outcome import Outcome, OutcomeStatus
+from router.live.breaker_state import DependencyKey, TargetKey
+from router.live.fingerprint import fingerprint
+from router.live.keys import AgentKey, CallId
+from router.live.leases import Lease
+from router.live.live import Live
+from router.live.open_decisions import OpenDecision, Step, Told
+from router.live.sessions import SessionKey
+from router.snapshot import Snapshot
+
+_USED = frozenset({OutcomeStatus.SUCCEEDED, OutcomeStatus.LOW_CONFIDENCE, OutcomeStatus.SCHEMA_MISMATCH})
+"""After these the reserved quota is spent; after all others it is given back, unless tokens were used."""
+
+
+class Effects:
+    """Applies outcomes; each can be taken back exactly."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+
+    def fails(self, opened: OpenDecision, call: CallId, agent: AgentKey, now_ms: float, snapshot: Snapshot) -> bool:
+        """Note a failure; whether the request itself is the cause, as it fails everywhere.
+
+        Then the agents that were charged for it before are charged no longer.
+        """
+        of_request = snapshot.policy.of(opened.namespace).poison
+        verdict = self._live.poison.failed(_fingerprint(opened), agent, call, now_ms, of_request)
+        for decision_id, attempt in verdict.take_back:
+            earlier = self._live.opened.get(decision_id)
+            told = None if earlier is None else earlier.told.get(attempt)
+            if earlier is not None and told is not None and told.charged == Party.AGENT:
+                self._uncharge(earlier, attempt, now_ms)
+                earlier.told[attempt] = told._replace(charged=Party.REQUEST)
+        return verdict.is_poison
+
+    def record(
+        self, opened: OpenDecision, outcome: Outcome, charged: Charge, now_ms: float, snapshot: Snapshot
+    ) -> None:
+        """Apply an outcome to breakers, health, ejection, quotas and the session."""
+        self._live.posting.add(opened.caller)
+        self._charge(opened, outcome, charged, now_ms, snapshot)
+        self._settle_quota(opened, outcome, now_ms)
+        self._note_session(opened, outcome, charged, now_ms, snapshot)
+        if outcome.status not in FAILURES and len(self._live.poison):
+            self._charge_again(self._live.poison.succeeded(_fingerprint(opened)), now_ms, snapshot)
+
+    def take_back(self, opened: OpenDecision, attempt: int, now_ms: float, snapshot: Snapshot) -> None:
+        """An outcome is about to be replaced: take it out of all windows."""
+        self._uncharge(opened, attempt, now_ms)
+        self._charge_again(self._live.poison.take_back((opened.decision_id, attempt)), now_ms, snapshot)
+
+    def end(self, opened: OpenDecision, outcome: Outcome, now_ms: float, snapshot: Snapshot) -> bool:
+        """Give the place back, or move it along the plan; False where none was held any more."""
+        following = opened.follows(outcome.attempt, outcome.status)
+        if following is None:
+            return self._live.leases.give_back(opened.decision_id)
+        left = opened.steps[opened.steps.index(following) :]
+        keep_ms = (
+            sum(step.slice_ms + step.backoff_ms for step in left) + snapshot.policy.of(opened.namespace).lease.grace_ms
+        )
+        return self._live.leases.move(opened.decision_id, following.agent, now_ms + keep_ms)
+
+    def expire(self, now_ms: float) -> list[tuple[Lease, OpenDecision | None]]:
+        """End the leases whose time is over: their outcome is missing, which is no failure."""
+        ended = []
+        for lease in self._live.leases.expire(now_ms):
+            opened = self._live.opened.get(lease.lease_id)
+            self._live.quotas.refund(lease.lease_id)
+            if opened is not None:
+                for attempt, step in enumerate(opened.steps, start=1):
+                    self._give_up(opened, attempt, step)
+            ended.append((lease, opened))
+        return ended
+
+    def _charge(
+        self, opened: OpenDecision, outcome: Outcome, charged: Charge, now_ms: float, snapshot: Snapshot
+    ) -> None:
+        step = opened.steps[outcome.attempt - 1]
+        charged_to = step.depends_on
+        if charged.party is Party.AGENT:
+            self._charge_agent(opened, outcome, charged.failed, now_ms, snapshot)
+        else:
+            self._give_up(opened, outcome.attempt, step)
+            named = outcome.error.dependency if outcome.error is not None else None
+            charged_to = (named,) if charged.party is Party.DEPENDENCY and named is not None else ()
+        for dependency in charged_to:
+            key = DependencyKey(dependency, step.agent[0])
+            self._live.changes += self._live.breakers.record_dependency(
+                key,
+                (opened.decision_id, outcome.attempt),
+                charged.failed,
+                step.agent,
+                snapshot.n_dependents.get(key, 1),
+                now_ms,
+                snapshot.policy.of(step.agent[0]).dependency,
+                named=charged.party is Party.DEPENDENCY,
+                began_ms=opened.began_ms,
+            )
+
+    def _charge_agent(
+        self, opened: OpenDecision, outcome: Outcome, failed: bool, now_ms: float, snapshot: Snapshot
+    ) -> None:
+        live, agent = self._live, opened.steps[outcome.attempt - 1].agent
+        call, holds = (opened.decision_id, outcome.attempt), snapshot.policy.of(agent[0])
+        wait_ms = outcome.error.retry_after_ms if outcome.error is not None else None
+        target, group = TargetKey(opened.caller, agent), (agent[0], opened.intent)
+        began_ms, latency_ms = opened.began_ms, outcome.latency_ms
+        live.changes += live.breakers.record(target, call, failed, now_ms, holds.breaker, wait_ms, began_ms=began_ms)
+        live.health.outcome(agent, call, failed=failed, latency_ms=latency_ms, now_ms=now_ms)
+        n_peers = len(snapshot.by_intent.get(group, ()))
+        ejected = live.outliers.record(group, agent, call, failed, latency_ms, n_peers, now_ms, holds.ejection)
+        if ejected is not None:
+            live.changes.append(ejected)
+
+    def _uncharge(self, opened: OpenDecision, attempt: int, now_ms: float) -> None:
+        step, call, live = opened.steps[attempt - 1], (opened.decision_id, attempt), self._live
+        live.breakers.take_back(TargetKey(opened.caller, step.agent), call, now_ms)
+        live.health.take_back(step.agent, call, now_ms)
+        live.outliers.take_back((step.agent[0], opened.intent), step.agent, call, now_ms)
+        for dependency in step.depends_on:
+            live.breakers.take_back(DependencyKey(dependency, step.agent[0]), call, now_ms)
+
+    def _charge_again(self, calls: tuple[CallId, ...], now_ms: float, snapshot: Snapshot) -> None:
+        """Failures that a request was blamed for, and that are the agents' after all."""
+        for decision_id, attempt in calls:
+            opened = self._live.opened.get(decision_id)
+            told = None if opened is None else opened.told.get(attempt)
+            if opened is not None and told is not None and told.charged == Party.REQUEST:
+                self._charge(opened, told.outcome, Charge(Party.AGENT, True), now_ms, snapshot)
+                opened.told[attempt] = told._replace(charged=Party.AGENT)
+
+    def _give_up(self, opened: OpenDecision, attempt: int, step: Step) -> None:
+        call = (opened.decision_id, attempt)
+        self._live.breakers.give_up(TargetKey(opened.caller, step.agent), call)
+        for dependency in step.depends_on:
+            self._live.breakers.give_up(DependencyKey(dependency, step.agent[0]), call)
+
+    def _settle_quota(self, opened: OpenDecision, outcome: Outcome, now_ms: float) -> None:
+        quotas, told = self._live.quotas, {**opened.told, outcome.attempt: Told(outcome, "", 0)}
+        tokens = sum(each.outcome.tokens or 0 for each in told.values())
+        is_used = tokens > 0 or any(each.outcome.status in _USED for each in told.values())
+        if is_used:
+            if not quotas.settle(opened.decision_id, tokens, now_ms):
+                quotas.amend(opened.decision_id, tokens, now_ms)
+        elif opened.follows(outcome.attempt, outcome.status) is None:
+            quotas.refund(opened.decision_id)
+
+    def _note_session(
+        self, opened: OpenDecision, outcome: Outcome, charged: Charge, now_ms: float, snapshot: Snapshot
+    ) -> None:
+        if opened.session_id is None:
+            return
+        sessions, ttl_ms = self._live.sessions, snapshot.policy.of(opened.namespace).session.ttl_ms
+        session = SessionKey(opened.caller, opened.namespace, opened.session_id)
+        agent = opened.steps[outcome.attempt - 1].agent
+        waiting = sessions.waiting(session, now_ms)
+        if outcome.awaits_input:
+            sessions.awaits(session, agent, opened.intent, now_ms, ttl_ms)
+        elif waiting is not None and waiting.agent == agent:
+            sessions.done(session)
+        if charged.party is Party.AGENT and charged.failed:
+            sessions.failed_again(session, now_ms, ttl_ms)
+        elif outcome.status not in FAILURES:
+            sessions.succeeded(session)
+
+
+def _fingerprint(opened: OpenDecision) -> str:
+    return fingerprint(opened.namespace, opened.intent, opened.utterance, opened.payload)

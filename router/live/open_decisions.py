@@ -1,0 +1,169 @@
+"""OpenDecisions: what outcomes are joined to, in memory while it is fresh, out of the record after that."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+
+from models.card import AgentCard
+from models.decision import Attempt
+from models.events import DecisionRow, OutcomeRow
+from models.outcome import Outcome
+from router.live.keys import AgentKey
+
+MAX_DECISIONS = 20_000
+"""The oldest fall out of memory beyond that; their outcomes are joined by the record."""
+
+
+class Step(NamedTuple):
+    """An attempt of a plan, as far as its outcome needs it.
+
+    Attributes:
+        slice_ms: the time that the plan gave it.
+        timeout_ms: the agent's suggested timeout when the plan was made.
+        backoff_ms: the wait before it.
+        on: outcomes of the attempt before that lead here.
+        depends_on: shared dependencies of the agent.
+    """
+
+    agent: AgentKey
+    slice_ms: int
+    timeout_ms: int
+    backoff_ms: int
+    on: tuple[str, ...]
+    depends_on: tuple[str, ...]
+
+
+class Told(NamedTuple):
+    """An outcome that counts.
+
+    Attributes:
+        charged: to whom, as it was written down.
+        at_ms: when it came (epoch).
+    """
+
+    outcome: Outcome
+    charged: str
+    at_ms: int
+
+
+@dataclass(slots=True)
+class OpenDecision:
+    """A decision that named an agent.
+
+    Attributes:
+        key: name of the key that asked; its outcomes may come from it alone.
+        caller: the agent in whose name was asked, else the key's name: whose breakers and quotas these are.
+        team: the request's tenant; "" where it named none.
+        began_ms: steady clock when it was made; None for one of an earlier run.
+        is_leased: whether a place was taken for it.
+        told: outcomes by attempt, the newest of each.
+    """
+
+    decision_id: str
+    trace_id: str
+    span_id: str
+    key: str
+    caller: str
+    team: str
+    namespace: str
+    intent: str
+    utterance: str | None
+    payload: object
+    session_id: str | None
+    steps: tuple[Step, ...]
+    began_ms: float | None = None
+    is_leased: bool = False
+    told: dict[int, Told] = field(default_factory=dict)
+
+    def follows(self, attempt: int, status: str) -> Step | None:
+        """The step that the plan takes after this end of an attempt."""
+        return next((step for step in self.steps[attempt:] if status in step.on), None)
+
+
+class OpenDecisions:
+    """Decisions whose outcomes are expected, the newest `MAX_DECISIONS`."""
+
+    def __init__(self, max_decisions: int = MAX_DECISIONS) -> None:
+        self._max_decisions = max_decisions
+        self._decisions: OrderedDict[str, OpenDecision] = OrderedDict()
+
+    def __len__(self) -> int:
+        """How many are in memory."""
+        return len(self._decisions)
+
+    def add(self, decision: OpenDecision) -> None:
+        """Expect outcomes of this one."""
+        self._decisions[decision.decision_id] = decision
+        if len(self._decisions) > self._max_decisions:
+            self._decisions.popitem(last=False)
+
+    def get(self, decision_id: str) -> OpenDecision | None:
+        """The decision, if it is still in memory."""
+        return self._decisions.get(decision_id)
+
+
+def steps_of(plan: Sequence[Attempt], cards: Sequence[AgentCard], timeouts_ms: Sequence[int]) -> tuple[Step, ...]:
+    """The steps of a plan.
+
+    Args:
+        plan: at least one attempt.
+        cards: of each attempt's agent.
+        timeouts_ms: suggested timeout of each.
+    """
+    return tuple(
+        Step(card.key, attempt.timeout_ms, timeout_ms, attempt.backoff_ms, tuple(attempt.on), tuple(card.depends_on))
+        for attempt, card, timeout_ms in zip(plan, cards, timeouts_ms, strict=True)
+    )
+
+
+def of_record(
+    row: DecisionRow, outcomes: Sequence[OutcomeRow], depends_on: dict[AgentKey, tuple[str, ...]]
+) -> OpenDecision | None:
+    """A decision out of its record; None where it named no agent, so that there is no attempt to tell of.
+
+    Args:
+        row: the record.
+        outcomes: of it, as they came.
+        depends_on: the dependencies that cards name today; those of the time are not in the record.
+    """
+    answer, request, inputs = orjson.loads(row.answer), orjson.loads(row.request), orjson.loads(row.inputs)
+    if not answer["plan"] or row.intent is None:
+        return None
+    caller = request.get("caller") or {}
+    opened = OpenDecision(
+        decision_id=row.decision_id,
+        trace_id=row.trace_id,
+        span_id=answer["span_id"],
+        key=row.caller,
+        caller=caller.get("agent_id") or row.caller,
+        team=request.get("tenant") or "",
+        namespace=row.namespace,
+        intent=answer["target"]["intent"],
+        utterance=request.get("utterance"),
+        payload=request.get("payload"),
+        session_id=caller.get("session_id"),
+        steps=tuple(_step(attempt, inputs.get("timeouts_ms", {}), depends_on) for attempt in answer["plan"]),
+        is_leased=answer["lease"] is not None,
+    )
+    for each in outcomes:
+        told = Told(Outcome.model_validate_json(each.body), each.charged, each.received_at)
+        opened.told[each.attempt] = told
+    return opened
+
+
+def _step(attempt: Any, timeouts_ms: dict[str, int], depends_on: dict[AgentKey, tuple[str, ...]]) -> Step:
+    target, slice_ms = attempt["target"], attempt["timeout_ms"]
+    agent = (target["namespace"], target["agent_id"], target["version"])
+    return Step(
+        agent,
+        slice_ms,
+        timeouts_ms.get("/".join(agent), slice_ms),
+        attempt["backoff_ms"],
+        tuple(attempt["on"]),
+        depends_on.get(agent, ()),
+    )

@@ -1,0 +1,268 @@
+"""Picker: from a request whose intent is known to the agent that gets it, or to what it gets instead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from math import ceil
+
+from models.candidate import Stage
+from models.decision import Attempt, Lease, QueueTicket, Reason, RouteDecision
+from models.errors import QuotaExceededError
+from models.ports import Clock
+from router import answers
+from router.case import Case
+from router.degrade_queue import DegradeQueue
+from router.eligibility import check
+from router.live.admission import Admission
+from router.live.fingerprint import business_key, fingerprint
+from router.live.live import Live
+from router.live.open_decisions import OpenDecision, steps_of
+from router.live.standing import Standing
+from router.permit import labelled, permitted
+from router.planner import Callee, plan
+from router.scorer import Blend
+from router.selection import preference_of, select
+from router.snapshot import Entry
+from router.wire import dumps
+
+_LAST_RESORT = frozenset({Stage.BREAKER, Stage.DEPENDENCY, Stage.EJECTED, Stage.DOWN})
+"""Agents taken out by these may still answer; those that are full or over a quota may not be called at all."""
+
+_REASONS = (
+    (Stage.CAPACITY, Reason.AT_CAPACITY),
+    (Stage.QUOTA, Reason.QUOTA),
+    (Stage.BREAKER, Reason.BREAKER_OPEN),
+    (Stage.DEPENDENCY, Reason.BREAKER_OPEN),
+    (Stage.EJECTED, Reason.DEGRADED),
+    (Stage.DOWN, Reason.DEGRADED),
+    (Stage.DEADLINE, Reason.DEADLINE),
+)
+"""Why nobody takes it, by the first of these that took somebody out."""
+
+_WAITS = frozenset({Reason.AT_CAPACITY, Reason.QUOTA, Reason.BREAKER_OPEN, Reason.DEGRADED})
+"""What time may heal, so that a ticket is worth having."""
+
+
+class Picker:
+    """Picks agents.
+
+    From the look at live state to the lease there is no pause: whatever arrives at the same instant, nothing is given
+    out twice.
+    """
+
+    def __init__(self, admission: Admission, live: Live, queue: DegradeQueue | None, clock: Clock) -> None:
+        self._admission = admission
+        self._live = live
+        self._queue = queue
+        self._clock = clock
+
+    async def pick(self, case: Case) -> RouteDecision:
+        """The decision of a case whose intent is known.
+
+        Raises:
+            InvalidPayloadError: the payload fits no permitted capability's input schema.
+            QuotaExceededError: the caller is over a quota that answers so.
+        """
+        reading = case.reading
+        assert reading is not None
+        assert reading.intent is not None
+        fitting = labelled(case.snapshot.routable(case.namespaces, reading.intent), case.request)
+        if not fitting:
+            return self._fallback(case, Reason.NO_CAPABLE_AGENT)
+        allowed = permitted(fitting, case.request, case.grants)
+        if not allowed:
+            return answers.deny(case, self._elapsed_ms(case))
+        case.checked_ms = self._clock.now_ms()
+        case.eligible = check(allowed, case.request, case.remaining_ms, partial(self._timeout_ms, case))
+        if not case.eligible.entries:
+            return self._fallback(case, Reason.DEADLINE if case.late else Reason.NO_CAPABLE_AGENT)
+        reason = Reason.POISON_REQUEST if self._is_poison(case) else self._choose(case)
+        if reason is not None:
+            return await self._nobody(case, reason)
+        steps = _plan(case)
+        if not case.request.dry_run:
+            self._take(case, steps)
+        return answers.invoke(case, steps, self._elapsed_ms(case))
+
+    def _choose(self, case: Case) -> Reason | None:
+        """Select among those that can take it now; the reason where nobody can."""
+        case.over = self._admission.over_quota(case.asker, case.snapshot.policy)
+        if case.over is not None:
+            case.wait_ms = case.over.retry_after_ms
+            return Reason.QUOTA
+        found = list(zip(case.eligible.entries, self._looked(case), strict=True))
+        able = [(entry, standing) for entry, standing in found if standing.stage is None]
+        if not able:
+            able = _last_resort(case, found)
+        if len(able) < len(found):
+            _leave_out(case, found, {entry.number for entry, _ in able})
+        if not able:
+            return _why(case)
+        case.eligible.entries = [entry for entry, _ in able]
+        case.standings = [standing for _, standing in able]
+        self._select(case)
+        return None
+
+    def _timeout_ms(self, case: Case, entry: Entry) -> int:
+        return self._admission.timeout_ms(entry, case.policy)
+
+    def _is_poison(self, case: Case) -> bool:
+        # most of the time there is none, and no fingerprint is needed
+        return len(self._live.poison) > 0 and self._live.poison.is_poison(
+            _fingerprint(case), self._clock.monotonic_ms()
+        )
+
+    def _take(self, case: Case, steps: list[Attempt]) -> None:
+        """Take the place, the quota and the probe; from now on an outcome is expected."""
+        assert case.selection is not None
+        keep_ms = sum(step.timeout_ms + step.backoff_ms for step in steps) + case.policy.lease.grace_ms
+        opened, chosen = _opened(case, steps), case.selection.chosen
+        if self._admission.take(opened, chosen, case.asker, case.snapshot.policy, keep_ms):
+            case.lease = Lease.of(id=case.decision_id, expires_at=int(case.checked_ms + keep_ms))
+
+    def _looked(self, case: Case) -> list[Standing]:
+        return self._admission.look(case.eligible.entries, case.asker, case.snapshot.policy)
+
+    def _select(self, case: Case) -> None:
+        reading, request = case.reading, case.request
+        assert reading is not None
+        blend = Blend.of(case.policy, preference_of(request, reading.preference, case.policy))
+        selection = select(
+            case.eligible.entries,
+            reading.confidence,
+            request,
+            blend,
+            case.seed,
+            standings=case.standings,
+            wish=case.sticky_agent or request.target_agent,
+        )
+        if case.is_last_resort:
+            selection = selection._replace(reason=Reason.DEGRADED)
+        elif selection.wished and case.sticky_agent is not None:
+            selection = selection._replace(reason=Reason.STICKY_SESSION)
+        elif request.target_agent is not None and not selection.wished:
+            case.degraded.append("target_agent: not eligible, another was chosen")
+        case.selection = selection
+
+    async def _nobody(self, case: Case, reason: Reason) -> RouteDecision:
+        """A ticket, a degraded answer, or a refusal, as the policy says."""
+        over = case.over
+        if over is not None and over.quota.over == "reject" and case.may_refuse:
+            wait_ms = ceil(over.retry_after_ms)
+            raise QuotaExceededError(f"the quota of {case.asker.caller!r} is used up: {over.told}", wait_ms)
+        asks_for_ticket = case.policy.unavailable == "queue" if over is None else over.quota.over == "queue"
+        if asks_for_ticket and reason in _WAITS:
+            ticket = await self._ticket(case)
+            if ticket is not None or case.request.dry_run:
+                return answers.queued(case, ticket, self._elapsed_ms(case))
+            case.degraded.append("queue: full")
+        return self._fallback(case, reason)
+
+    async def _ticket(self, case: Case) -> QueueTicket | None:
+        request, reading = case.request, case.reading
+        if self._queue is None or request.dry_run:
+            return None
+        assert reading is not None
+        has_deadline = request.deadline_ms is not None or request.response_timeout_ms is not None
+        return await self._queue.put(
+            request_json=dumps(request).decode(),
+            namespace=request.namespace,
+            intent=reading.intent or "",
+            decision_id=case.decision_id,
+            trace_id=case.trace_id,
+            caller=case.grants.caller,
+            expires_at=int(case.deadline.at_ms) if has_deadline else None,
+            policy=case.policy.queue,
+            now_ms=int(case.now_ms),
+        )
+
+    def _fallback(self, case: Case, reason: Reason) -> RouteDecision:
+        return answers.fallback(case, reason, self._elapsed_ms(case))
+
+    def _elapsed_ms(self, case: Case) -> float:
+        return self._clock.monotonic_ms() - case.started_ms
+
+
+def _last_resort(case: Case, found: Sequence[tuple[Entry, Standing]]) -> list[tuple[Entry, Standing]]:
+    """Where the policy allows it, those that may still answer, although nobody should be sent there."""
+    if case.policy.unavailable != "last_resort":
+        return []
+    able = [(entry, standing) for entry, standing in found if standing.stage in _LAST_RESORT]
+    if able:
+        case.is_last_resort = True
+        case.degraded.append("last_resort: no agent is able, this one may still answer")
+    return able
+
+
+def _leave_out(case: Case, found: Sequence[tuple[Entry, Standing]], kept: set[int]) -> None:
+    waits = []
+    for entry, standing in found:
+        if entry.number not in kept and standing.stage is not None:
+            case.eligible.excluded.append((entry, standing.stage))
+            if standing.retry_after_ms is not None:
+                waits.append(standing.retry_after_ms)
+    if waits and not kept:
+        case.wait_ms = min(waits)
+
+
+def _why(case: Case) -> Reason:
+    stages = {stage for _, stage in case.eligible.excluded}
+    return next((reason for stage, reason in _REASONS if stage in stages), Reason.NO_CAPABLE_AGENT)
+
+
+def _plan(case: Case) -> list[Attempt]:
+    assert case.selection is not None
+    assert case.reading is not None
+    chosen, request = case.selection.chosen, case.request
+    backup = _backup_of(chosen, case.eligible.entries)
+    asked = case.reading.text if request.payload is None else request.payload
+    return plan(
+        _callee(case, chosen),
+        backup=None if backup is None else _callee(case, backup),
+        remaining_ms=case.remaining_ms,
+        key=business_key(request.namespace, chosen.capability.intent, asked, case.trace_id, request.step_index),
+        seed=case.seed,
+    )
+
+
+def _callee(case: Case, entry: Entry) -> Callee:
+    return Callee(entry.card, entry.capability, case.standing_of(entry).timeout_ms)
+
+
+def _opened(case: Case, steps: list[Attempt]) -> OpenDecision:
+    """The decision as its outcomes will be joined to it."""
+    assert case.selection is not None
+    by_agent = {entry.agent: entry for entry in case.eligible.entries}
+    called = [by_agent[step.target.namespace, step.target.agent_id, step.target.version] for step in steps]
+    return OpenDecision(
+        decision_id=case.decision_id,
+        trace_id=case.trace_id,
+        span_id=case.span_id,
+        key=case.grants.caller,
+        caller=case.asker.caller,
+        team=case.request.tenant or "",
+        namespace=case.request.namespace,
+        intent=case.selection.chosen.capability.intent,
+        utterance=case.request.utterance,
+        payload=case.request.payload,
+        session_id=case.request.caller.session_id,
+        steps=steps_of(
+            steps, [entry.card for entry in called], [case.standing_of(entry).timeout_ms for entry in called]
+        ),
+    )
+
+
+def _fingerprint(case: Case) -> str:
+    reading, request = case.reading, case.request
+    assert reading is not None
+    return fingerprint(request.namespace, reading.intent or "", request.utterance, request.payload)
+
+
+def _backup_of(chosen: Entry, eligible: Sequence[Entry]) -> Entry | None:
+    """The agent's backup, if it passed every check itself; one of its own namespace before another."""
+    name = chosen.card.backup_agent_id
+    if name is None:
+        return None
+    backups = [entry for entry in eligible if entry.card.agent_id == name and entry is not chosen]
+    return min(backups, key=lambda entry: (entry.card.namespace != chosen.card.namespace, entry.number), default=None)
