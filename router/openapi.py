@@ -48,7 +48,9 @@ _PROBLEM_TEXT = {
     401: "No key, or a wrong one.",
     403: "The key does not grant this.",
     404: "There is no such thing.",
+    405: "The path has no such method.",
     409: "The state does not allow it.",
+    412: "Another one is in force than `If-Match` names.",
     413: "The body is too large.",
     422: "Fields are wrong; each is named.",
     429: "Too many requests at once.",
@@ -176,7 +178,7 @@ def _operation(call: Call, keys_enforced: bool) -> dict[str, Any]:
     }
     if call.body is not None:
         operation["requestBody"] = {
-            "required": True,
+            "required": not call.may_lack_body,
             "content": {"application/json": {"schema": _reference(call.body)}},
         }
     return operation

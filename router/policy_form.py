@@ -23,7 +23,7 @@ def policy_forms(schemas: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         schemas: those that pydantic makes of `Policy`, by name.
     """
-    forms: dict[str, Any] = {"RuleBody": _rule(schemas["Rule"])}
+    forms: dict[str, Any] = {"RuleBody": _rule(schemas["Rule"]), "QuotaBody": _quota(schemas["Quota"])}
     for lists, name in _NAMES.items():
         forms[f"IntentPolicy{name}Body"] = _intent(schemas["IntentPolicy"], lists)
         forms[f"NamespacePolicy{name}Body"] = _layer(schemas, lists)
@@ -46,6 +46,7 @@ def _policy(schema: Mapping[str, Any], defaults: Lists, namespaces: Lists, descr
     policy = deepcopy(dict(schema))
     properties = policy["properties"]
     properties["rules"]["items"] = {"$ref": f"{_REF}RuleBody"}
+    properties["quotas"]["items"] = {"$ref": f"{_REF}QuotaBody"}
     properties["defaults"] = {"$ref": f"{_REF}NamespacePolicy{_NAMES[defaults]}Body"}
     layer = _nullable({"$ref": f"{_REF}NamespacePolicy{_NAMES[namespaces]}Body"})
     properties["namespaces"]["patternProperties"] = dict.fromkeys(properties["namespaces"]["patternProperties"], layer)
@@ -65,6 +66,18 @@ def _rule(schema: Mapping[str, Any]) -> dict[str, Any]:
         {"anyOf": [_given("preference", some_text), _given("intent", some_text)]},
     ]
     return rule
+
+
+def _quota(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A quota limits something of somebody: what is null limits nothing, and false tells nobody apart."""
+    quota = deepcopy(dict(schema))
+    number, text, true = {"type": "integer"}, {"type": "string"}, {"const": True}
+    whose = (("caller", text), ("per_caller", true), ("agent", text), ("per_agent", true))
+    quota["allOf"] = [
+        {"anyOf": [_given("max_calls", number), _given("max_tokens", number)]},
+        {"anyOf": [_given(name, given) for name, given in whose]},
+    ]
+    return quota
 
 
 def _given(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
 
 from models.card import AgentCard
-from models.errors import ConflictError, NotFoundError, StoreError
+from models.errors import ConflictError, NotFoundError, PreconditionFailedError, StoreError
 from models.policy import Policy
 from models.ports import CardStore, Clock, PolicyStore
 from router.assemble import Generations, assemble, texts_of
@@ -39,6 +39,7 @@ class Registry:
     Attributes:
         snapshot: what decisions look at; replaced by one assignment.
         changed: set with each swap; whoever follows the changes clears it.
+        on_swap: called with each new snapshot, before any decision looks at it.
         files_watched: cards from files come back on the next reload, so they cannot be deleted here.
     """
 
@@ -47,6 +48,7 @@ class Registry:
     def __init__(self, vectors: CardVectors, cards: CardStore, policies: PolicyStore, clock: Clock) -> None:
         self.files_watched = False
         self.changed = asyncio.Event()
+        self.on_swap: Callable[[Snapshot], None] = _nothing
         self._vectors = vectors
         self._card_store = cards
         self._policy_store = policies
@@ -140,20 +142,73 @@ class Registry:
             await self._card_store.replace_file_cards(cards)
             self._swap(sources, snapshot)
 
-    async def set_policy(self, policy: Policy) -> int:
-        """Put a policy in force; durable on return. Its generation."""
+    async def set_policy(self, policy: Policy, *, over: Collection[int] | None = None) -> int:
+        """Put a policy in force; durable on return. Its generation.
+
+        Args:
+            policy: the policy.
+            over: only where one of these generations is in force; None means whichever is.
+
+        Raises:
+            PreconditionFailedError: another one is.
+        """
         async with self._turn:
-            now = self.snapshot
-            cards = self._sources.merged()
-            beside = await self._build(
-                cards, policy, Generations(now.cards_generation, now.index_generation + 1, now.policy_generation)
-            )
-            generation = await self._save(policy)
-            beside.policy_generation = generation
-            self._swap(self._sources, beside)
-            return generation
+            self._check_generation(over)
+            return await self._put_in_force(policy)
+
+    async def roll_back_policy(self, generation: int | None, *, over: Collection[int] | None = None) -> int:
+        """Put an earlier policy in force again, as a new generation; durable on return. The new generation.
+
+        Args:
+            generation: of the policy wanted; None means the one before that in force.
+            over: as in `set_policy`.
+
+        Raises:
+            NotFoundError: there is no such policy.
+            ConflictError: it is not one of this release.
+            PreconditionFailedError: as in `set_policy`.
+        """
+        async with self._turn:
+            self._check_generation(over)
+            return await self._put_in_force(await self._earlier_policy(generation))
+
+    async def _put_in_force(self, policy: Policy) -> int:
+        now = self.snapshot
+        beside = await self._build(
+            self._sources.merged(),
+            policy,
+            Generations(now.cards_generation, now.index_generation + 1, now.policy_generation),
+        )
+        generation = await self._save(policy)
+        beside.policy_generation = generation
+        self._swap(self._sources, beside)
+        return generation
+
+    async def _earlier_policy(self, generation: int | None) -> Policy:
+        now = self.snapshot.policy_generation
+        if generation is None:
+            found = await self._policy_store.policy_before(now)
+            if found is None:
+                raise NotFoundError(f"there is no policy before generation {now}")
+            generation, text = found
+        else:
+            named = await self._policy_store.policy_of(generation)
+            if named is None:
+                raise NotFoundError(f"there is no policy of generation {generation}, {now} is in force")
+            text = named
+        try:
+            return Policy.model_validate_json(text)
+        except ValidationError as error:
+            raise ConflictError(f"the stored policy {generation} is not one of this release: {error}") from None
+
+    def _check_generation(self, over: Collection[int] | None) -> None:
+        now = self.snapshot.policy_generation
+        if over is not None and now not in over:
+            named = ", ".join(map(str, sorted(over))) or "what was named"
+            raise PreconditionFailedError(f"the policy in force has generation {now}, not {named}: read it again")
 
     def _swap(self, sources: _Sources, snapshot: Snapshot) -> None:
+        self.on_swap(snapshot)
         self._sources, self.snapshot = sources, snapshot
         self.changed.set()
 
@@ -175,6 +230,10 @@ class Registry:
         return await asyncio.to_thread(
             assemble, cards, policy, vectors, self._vectors.encoder_id, self._vectors.dim, generations
         )
+
+
+def _nothing(_snapshot: Snapshot) -> None:
+    pass
 
 
 def _without(cards: dict[CardKey, AgentCard], gone: Iterable[CardKey]) -> dict[CardKey, AgentCard]:

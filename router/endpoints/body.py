@@ -18,8 +18,13 @@ T = TypeVar("T", bound=BaseModel)
 _DRAINED = 16
 
 
-async def read_json(request: Request, max_bytes: int) -> Any:
+async def read_json(request: Request, max_bytes: int, *, if_empty: bytes = b"") -> Any:
     """The JSON value of the request's body.
+
+    Args:
+        request: the request.
+        max_bytes: the largest body taken.
+        if_empty: read in place of no body at all; no JSON unless something is given.
 
     Raises:
         BodyTooLargeError: it is larger than `max_bytes`.
@@ -39,7 +44,7 @@ async def read_json(request: Request, max_bytes: int) -> Any:
             chunks.append(chunk)
     if n_bytes > max_bytes:
         raise _too_large(max_bytes)
-    return loads(b"".join(chunks))
+    return loads(b"".join(chunks) or if_empty)
 
 
 def parsed(model: type[T], value: Any, *, exact: Collection[str] = ()) -> T:

@@ -49,6 +49,7 @@ class Call:
     """A call of the API.
 
     Attributes:
+        may_lack_body: whether it does something without a body too.
         answers: status → what comes back (a model, a JSON Schema, or None for something that is not JSON).
         headers: name → OpenAPI header object, of those answers that are no problems.
         links: OpenAPI link objects by name, of the same answers: which calls take up what these tell.
@@ -66,6 +67,7 @@ class Call:
     handler: Handler
     answers: Mapping[int, Schema | None]
     body: Schema | None = None
+    may_lack_body: bool = False
     parameters: tuple[Parameter, ...] = ()
     headers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     links: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from pydantic import BaseModel
 from intent.calibrate import Calibration
 from intent.dummy_embedder import DummyEmbedder
 from intent.llm.escalated import EscalationStatus, Origin
-from models import candidate, card, decision, errors, policy, request
+from models import candidate, card, decision, errors, live_policy, policy, request
 from models.events import EventType
 from models.key import ADMIN, READ
 from models.settings import Settings
@@ -39,6 +40,15 @@ POLICY_MODELS = (
     policy.AgentPolicy,
     policy.Rule,
     policy.LlmPolicy,
+    live_policy.HealthPolicy,
+    live_policy.BreakerPolicy,
+    live_policy.DependencyPolicy,
+    live_policy.EjectionPolicy,
+    live_policy.LeasePolicy,
+    live_policy.PoisonPolicy,
+    live_policy.SessionPolicy,
+    live_policy.QueuePolicy,
+    live_policy.Quota,
 )
 DECISION_MODELS = (
     decision.RouteDecision,
@@ -65,6 +75,8 @@ def shown(value: Any) -> str:
     """A default as a page writes it."""
     if value in ((), None):
         return "none"
+    if isinstance(value, tuple):
+        return f"`{json.dumps(value)}`"
     return f"`{str(value).lower()}`" if isinstance(value, bool) else f"`{value}`"
 
 

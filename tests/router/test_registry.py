@@ -13,7 +13,7 @@ import pytest
 from intent.dummy_embedder import DummyEmbedder
 from intent.embed_pool import EmbedPool
 from models.card import AgentCard
-from models.errors import ConflictError, NotFoundError, StoreError
+from models.errors import ConflictError, NotFoundError, PreconditionFailedError, StoreError
 from models.policy import Policy
 from models.ports import Embedded
 from router.card_vectors import CardVectors
@@ -111,7 +111,9 @@ async def test_a_change_that_cannot_be_stored_leaves_the_old_snapshot(registry: 
         lambda: registry.delete("default", "a", None),
         lambda: registry.replace_files([card("lost")]),
         lambda: registry.set_policy(policy_of(hide_denied=True)),
+        lambda: registry.roll_back_policy(1),
     ]
+    store.policies.append(policy_of(hide_denied=True).model_dump_json())
     store.is_failing = True
     for change in changes:
         with pytest.raises(StoreError, match="the disk is full"):
@@ -293,6 +295,60 @@ async def test_a_change_of_policy_raises_its_generation_and_leaves_that_of_the_c
     snapshot = registry.snapshot
     assert (snapshot.cards_generation, snapshot.index_generation, snapshot.policy_generation) == (1, 3, 2)
     await registry.put(card("a"))
+    assert registry.snapshot.policy_generation == 2
+
+
+async def test_of_many_who_change_the_same_policy_at_once_one_does(registry: Registry, store: MemoryStore) -> None:
+    await registry.set_policy(Policy())
+    weights = [number / 10 for number in range(10)]
+    changes = (registry.set_policy(policy_of(share_within=weight), over={1}) for weight in weights)
+    done = await asyncio.gather(*changes, return_exceptions=True)
+    assert [found for found in done if not isinstance(found, PreconditionFailedError)] == [2]
+    assert registry.snapshot.policy == policy_of(share_within=weights[done.index(2)])
+    assert len(store.policies) == 2
+
+
+async def test_a_policy_is_put_only_over_the_generations_named(registry: Registry) -> None:
+    assert await registry.set_policy(Policy(), over={0, 7}) == 1
+    for over in (set[int](), {0}, {2, 3}):
+        with pytest.raises(PreconditionFailedError, match="has generation 1"):
+            await registry.set_policy(policy_of(hide_denied=True), over=over)
+        with pytest.raises(PreconditionFailedError, match="has generation 1"):
+            await registry.roll_back_policy(1, over=over)
+    assert (registry.snapshot.policy, registry.snapshot.policy_generation) == (Policy(), 1)
+
+
+async def test_an_earlier_policy_comes_back_as_a_new_generation_and_outlives_a_restart(
+    registry: Registry, store: MemoryStore, pool: EmbedPool
+) -> None:
+    first, second, third = (policy_of(share_within=share) for share in (0.1, 0.2, 0.3))
+    for policy in (first, second, third):
+        await registry.set_policy(policy)
+    rollbacks = ((None, second), (None, third), (1, first), (5, third), (None, first))
+    for generation, (wanted, policy) in enumerate(rollbacks, start=4):
+        assert await registry.roll_back_policy(wanted) == generation
+        assert registry.snapshot.policy == policy
+        again = (await restarted(store, pool)).snapshot
+        assert (again.policy, again.policy_generation) == (policy, generation)
+
+
+async def test_there_is_no_way_back_to_a_policy_that_never_was(registry: Registry) -> None:
+    with pytest.raises(NotFoundError, match="before generation 0"):
+        await registry.roll_back_policy(None)
+    await registry.set_policy(Policy())
+    with pytest.raises(NotFoundError, match="before generation 1"):
+        await registry.roll_back_policy(None)
+    for generation in (0, 2):
+        with pytest.raises(NotFoundError, match=f"no policy of generation {generation}, 1 is in force"):
+            await registry.roll_back_policy(generation)
+    assert registry.snapshot.policy_generation == 1
+
+
+async def test_a_policy_of_another_release_is_not_rolled_back_to(registry: Registry, store: MemoryStore) -> None:
+    store.policies.append('{"version": 1, "telepathy": true}')
+    assert await registry.set_policy(Policy()) == 2
+    with pytest.raises(ConflictError, match=r"stored policy 1 is not one of this release(.|\n)*telepathy"):
+        await registry.roll_back_policy(None)
     assert registry.snapshot.policy_generation == 2
 
 

@@ -187,6 +187,24 @@ async def test_a_changed_policy_file_is_put_in_force_and_a_broken_one_is_not(
         assert not registry.snapshot.policy.defaults.hide_denied
 
 
+async def test_a_policy_file_takes_its_place_again_when_it_changes_after_a_rollback(
+    tmp_path: Path, registry: Registry, readiness: Readiness
+) -> None:
+    path = tmp_path / "policy.yaml"
+
+    async def put_in_force(share: float) -> int:
+        nudge = put(path, f"defaults: {{share_within: {share}}}\n")
+        await eventually(lambda: registry.snapshot.policy.defaults.share_within == share, nudge=nudge)
+        return registry.snapshot.policy_generation
+
+    async with watching(watch_policy(path, registry, readiness)):
+        first = await put_in_force(0.1)
+        await put_in_force(0.2)
+        await registry.roll_back_policy(first)
+        assert registry.snapshot.policy.defaults.share_within == 0.1
+        assert await put_in_force(0.3) > first + 2
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

@@ -88,7 +88,31 @@ def test_a_policy_over_the_api_outlives_the_process(server: Server) -> None:
     assert (read["generation"], read["policy"]["defaults"]["hide_denied"]) == (generation, True)
 
 
+def test_a_rollback_outlives_the_process_and_restores_the_decisions(server: Server) -> None:
+    best = put(server.client, {"namespaces": {SHOP_NAMESPACE: {"preference": "best"}}})
+    put(server.client, {})
+    assert server.client.post("/route", json=OLD).json()["target"]["agent_id"] == "deposit_desk"
+    back = server.client.post("/policy/rollback")
+    assert (back.status_code, back.json()["generation"], back.headers["ETag"]) == (200, best + 2, f'"{best + 2}"')
+    server.kill()
+    server.start()
+    answer = server.client.post("/route", json=OLD).json()
+    assert (answer["target"]["agent_id"], answer["generations"]["policy"]) == ("deposit_auditor", best + 2)
+    put(server.client, {})
+
+
+def test_of_two_who_change_the_same_policy_one_is_told(client: httpx.Client) -> None:
+    tag = client.get("/policy").headers["ETag"]
+    mine = client.put("/policy", json={"version": 2}, headers={"If-Match": tag})
+    theirs = client.put("/policy", json={"version": 3}, headers={"If-Match": tag})
+    assert mine.status_code == 200
+    problem(theirs, 412, "precondition_failed")
+    assert client.get("/policy").json() == mine.json()
+
+
 def test_reading_needs_router_read_and_changing_router_admin(keyed: Keyed) -> None:
     assert keyed.statuses("GET", "/policy") == [401, 403, 403, 200, 200]
     policy = keyed.client.get("/policy", headers=keyed.admin).json()["policy"]
     assert keyed.statuses("PUT", "/policy", json=policy) == [401, 403, 403, 403, 200]
+    # the last two policies are the same, so that others find the shop as it was
+    assert keyed.statuses("POST", "/policy/rollback") == [401, 403, 403, 403, 200]

@@ -31,6 +31,13 @@ async def test_a_body_may_come_in_pieces() -> None:
     assert await read_json(request([b'{"a', b'": "\xc3', b'\xa4"}']), 100) == {"a": "ä"}
 
 
+async def test_a_body_that_is_lacking_is_no_json_unless_something_stands_for_it() -> None:
+    with pytest.raises(MalformedBodyError):
+        await read_json(request(), 100)
+    assert await read_json(request(), 100, if_empty=b'{"a": 1}') == {"a": 1}
+    assert await read_json(request([b"7"]), 100, if_empty=b'{"a": 1}') == 7
+
+
 async def test_a_body_of_the_largest_size_is_taken_and_one_byte_more_is_not() -> None:
     assert await read_json(request([b"1" * 10]), 10) == 1_111_111_111
     with pytest.raises(BodyTooLargeError, match="10 bytes"):
