@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -10,6 +12,9 @@ from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 DEFAULT_STORE = "sqlite:///agency-router.db"
+
+_NAMES = re.compile(r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
+"""A host's name as in DNS, all names below one, or any."""
 
 
 class Settings(BaseSettings):
@@ -59,6 +64,13 @@ class Settings(BaseSettings):
     llm_tokens_field: Annotated[
         Literal["max_tokens", "max_completion_tokens"], Field(description="What it calls the bound on an answer.")
     ] = "max_tokens"
+    probe_hosts: Annotated[
+        tuple[str, ...],
+        Field(
+            description="Hosts that may be probed: names, `*.suffix`, addresses, networks, `*`. Loopback, link-local,"
+            " metadata and multicast addresses only by an address or network that covers them."
+        ),
+    ] = ("*",)
     max_body_bytes: Annotated[int, Field(ge=1024, description="Largest request body, in bytes.")] = 1_048_576
     max_in_flight: Annotated[int, Field(ge=1, description="Requests at once; more get 429.")] = 512
     max_batch: Annotated[int, Field(ge=1, le=256, description="Requests in one batch.")] = 256
@@ -90,3 +102,14 @@ class Settings(BaseSettings):
         except (ValueError, OSError, ZoneInfoNotFoundError):
             raise ValueError(f"{name!r} is no IANA time zone such as Europe/Berlin") from None
         return name
+
+    @field_validator("probe_hosts")
+    @classmethod
+    def _are_hosts(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            try:
+                if not _NAMES.fullmatch(pattern):
+                    (ip_network if "/" in pattern else ip_address)(pattern)
+            except ValueError as error:
+                raise ValueError(f"{pattern!r} is no name, `*.suffix`, address, network or `*`: {error}") from None
+        return patterns

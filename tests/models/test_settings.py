@@ -34,6 +34,10 @@ def test_the_environment_sets_what_is_not_given(monkeypatch: pytest.MonkeyPatch)
         {"embed_threads": 0},
         {"journal_rows": 99},
         {"log_level": "loud"},
+        {"probe_hosts": ("10.0.0.1/8",)},
+        {"probe_hosts": ("a.example", "*foo.example")},
+        {"probe_hosts": ("http://a.example",)},
+        {"probe_hosts": ("",)},
         {"prot": 80},
     ],
 )
@@ -46,3 +50,8 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
 def test_settings_do_not_change() -> None:
     with pytest.raises(ValidationError):
         Settings().port = 1
+
+
+def test_hosts_to_probe_are_names_suffixes_addresses_and_networks() -> None:
+    hosts = ("*", "*.example", "a-1.example.", "agent_1", "192.0.2.1", "10.0.0.0/8", "::1", "fd00::/8")
+    assert Settings(probe_hosts=hosts).probe_hosts == hosts

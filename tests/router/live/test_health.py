@@ -319,8 +319,10 @@ def test_the_view_tells_all_parts() -> None:
     view = health.view(A, CARD, 31_000, POLICY)
 
     business = 0.9 / (1 + 3 / 32)
-    assert view.layers == (0.5, 0.5, pytest.approx(business))
-    assert view.vitals == (HealthState.SUSPECT, None, pytest.approx(0.7 * 0.5 + 0.3 * business), 1.0)
+    assert view.layers[:2] == (0.5, 0.5)
+    assert view.layers.business == pytest.approx(business)
+    assert view.vitals.state is HealthState.SUSPECT
+    assert view.vitals.score == pytest.approx(0.7 * 0.5 + 0.3 * business)
     assert (view.digest, view.beat_age_ms, view.n_missed) == (OLD, 31_000, 2)
     assert view.reported is not None
     assert view.reported.queue_depth == 3
