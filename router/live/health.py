@@ -73,7 +73,7 @@ class Health:
         life = self._lives.get(agent)
         if life is None or life.presented is not None:
             return
-        life.presented = digest
+        life.presented, life.warm_from_ms = digest, -inf
         life.beat_ms, life.heard_ms = self._time(now_ms), now_ms - last_beat_age_ms
         life.until_ms = -inf
 

@@ -236,6 +236,13 @@ def test_the_agents_of_a_start_are_warm_and_a_card_that_comes_later_is_not() -> 
     assert [vitals(health, now_ms, WARMING).warmup for now_ms in (10_000, 60_000, 110_000)] == [0.05, 0.5, 1.0]
 
 
+def test_a_stored_agent_whose_card_comes_later_is_warm_too() -> None:
+    health = of(B)
+    health.follow({A: OLD, B: OLD}, 10_000)
+    health.restore(A, OLD, 20_000, 10_000)
+    assert vitals(health, 10_000, WARMING).warmup == 1.0
+
+
 def test_probes_weigh_in_the_score_without_a_heartbeat() -> None:
     health = of()
     vitals(health, 0)
