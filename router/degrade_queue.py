@@ -100,7 +100,8 @@ class DegradeQueue:
             now_ms: epoch, milliseconds.
 
         Returns:
-            The ticket; None where the namespace has `max_tickets` open ones, or the deadline is over.
+            The ticket; None where the namespace has `max_tickets` open ones (what ran out counts until the next sweep),
+            or the deadline is over.
 
         Raises:
             StoreError: where the store does not take it.
