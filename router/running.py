@@ -10,6 +10,7 @@ from random import Random
 from typing import TypedDict
 from zoneinfo import ZoneInfo
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from intent.embed_pool import EmbedPool
@@ -30,6 +31,8 @@ from router.keys import KeyRing
 from router.live.admission import Admission
 from router.live.beats import Beats
 from router.live.live import Live
+from router.live.probe_hosts import ProbeHosts
+from router.live.prober import Prober
 from router.live.upkeep import Upkeep
 from router.pick import Picker
 from router.policy_file import read_policy
@@ -38,6 +41,7 @@ from router.readiness import Readiness
 from router.reading_parts import cascade_of, classifier_of, encoder_of, escalation_of
 from router.recorder import Recorder
 from router.registry import Registry
+from router.repeats import Repeats
 from router.service import Ids, RouteService
 from router.settlement import Settlement
 from router.startup import Start
@@ -60,6 +64,7 @@ class Parts(TypedDict):
     registry: Registry
     service: RouteService
     settlement: Settlement
+    repeats: Repeats
     live: Live
     beats: Beats
     queue: DegradeQueue
@@ -131,12 +136,14 @@ async def running(
         _follow(classifier, readiness, supervisor)
         _watch(settings, registry, readiness, supervisor)
         _keep_up(live, beats, queue, journal, readiness, supervisor, clock, ids)
+        _probe(settings, registry, live, readiness, supervisor, clock)
         yield {
             "settings": settings,
             "store": store,
             "registry": registry,
             "service": service,
             "settlement": settlement,
+            "repeats": Repeats(journal, clock),
             "live": live,
             "beats": beats,
             "queue": queue,
@@ -181,6 +188,19 @@ def _keep_up(
     supervisor.start("live state", upkeep.run)
     supervisor.start("heartbeats", beats.run)
     supervisor.start("queue", sweep)
+
+
+def _probe(
+    settings: Settings, registry: Registry, live: Live, readiness: Readiness, supervisor: Supervisor, clock: Clock
+) -> None:
+    hosts = ProbeHosts(settings.probe_hosts)
+    prober = Prober(lambda: registry.snapshot.cards, live.health, hosts, clock, np.random.default_rng())
+
+    async def probe() -> None:
+        await readiness.ready.wait()
+        await prober.run()
+
+    supervisor.start("probes", probe)
 
 
 def _one_thread() -> threadpool_limits:

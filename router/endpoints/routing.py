@@ -13,12 +13,14 @@ from models.contract import AgentId, Identifier
 from models.decision import RouteDecision
 from models.errors import FieldProblem, InvalidRequestError, RouterError
 from models.request import RouteRequest
-from router.endpoints.body import headers, parsed, query, read_json
+from router.endpoints.body import checked, headers, parsed, query, read_json
 from router.endpoints.call import Call, Context, Parameter
 from router.numbers import EXACT
 from router.problems import problem_of
 
 DEADLINE_HEADER = "X-Deadline-Ms"
+KEY_HEADER = "Idempotency-Key"
+REPLAYED_HEADER = "Idempotency-Replayed"
 _EPOCH_MS = r"^[0-9]{1,15}$"
 _AT_ONCE = 8
 _Truth = Literal["true", "false"]
@@ -34,6 +36,12 @@ DEADLINE = Parameter(
     "header",
     "Deadline as milliseconds since the epoch; the earliest one given holds.",
     {"type": "string", "pattern": _EPOCH_MS},
+)
+KEY = Parameter(
+    KEY_HEADER,
+    "header",
+    "The same key with the same body gets the same decision for a day; with another body 409.",
+    TypeAdapter(Identifier).json_schema(),
 )
 
 HEADERS: dict[str, dict[str, Any]] = {
@@ -51,6 +59,10 @@ HEADERS: dict[str, dict[str, Any]] = {
         "description": "The agent in whose name was asked; absent if there is none.",
         "schema": TypeAdapter(AgentId).json_schema(),
     },
+    REPLAYED_HEADER: {
+        "description": "`true` where the decision is that of an earlier request under the same key.",
+        "schema": {"const": "true"},
+    },
     "X-Agent-Version-Skipped": {
         "description": "Agents passed over because of their version, as `agent@version, …`; absent if there are none.",
         "schema": {"type": "string"},
@@ -67,11 +79,23 @@ async def route(context: Context) -> Response:
     explain, deadline_ms = _how(context)
     value = await read_json(context.request, context.parts["settings"].max_body_bytes)
     request = parsed(RouteRequest, value, exact=EXACT)
-    decision, body = await context.parts["service"].route(
-        request, context.grants, explain=explain, deadline_ms=deadline_ms
-    )
-    _count(context, decision)
-    return Response(body, headers=_headers(decision), media_type="application/json")
+    key = _key(context)
+
+    async def decide() -> tuple[RouteDecision, bytes]:
+        decision, body = await context.parts["service"].route(
+            request, context.grants, explain=explain, deadline_ms=deadline_ms
+        )
+        _count(context, decision)
+        return decision, body
+
+    if key is None or request.dry_run:
+        decision, body = await decide()
+        return Response(body, headers=_headers(decision), media_type="application/json")
+    body, is_repeat = await context.parts["repeats"].once(context.grants.caller, key, value, decide)
+    told = _headers(RouteDecision.model_validate_json(body))
+    if is_repeat:
+        told[REPLAYED_HEADER] = "true"
+    return Response(body, headers=told, media_type="application/json")
 
 
 async def route_batch(context: Context) -> Response:
@@ -113,6 +137,16 @@ def _how(context: Context) -> tuple[bool, float | None]:
     return explain, float(given[0])
 
 
+def _key(context: Context) -> str | None:
+    given = headers(context.request, KEY_HEADER.lower().encode())
+    if not given:
+        return None
+    if len(given) > 1:
+        message = "is needed once"
+        raise InvalidRequestError(f"{KEY_HEADER}: {message}", [FieldProblem(KEY_HEADER, message)])
+    return str(checked(KEY_HEADER, given[0], Identifier))
+
+
 def _count(context: Context, decision: RouteDecision) -> None:
     context.metrics.decided(decision.action, decision.reason, decision.elapsed_ms / 1000)
 
@@ -139,8 +173,8 @@ CALLS = (
         answers={200: RouteDecision},
         headers=HEADERS,
         links=LINKS,
-        parameters=(EXPLAIN, DEADLINE),
-        problems=(400, 403, 413, 422),
+        parameters=(EXPLAIN, DEADLINE, KEY),
+        problems=(400, 403, 409, 413, 422),
     ),
     Call(
         operation_id="route_batch",
