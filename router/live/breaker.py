@@ -195,7 +195,7 @@ class Breaker:
             if call_id not in self._probes:
                 return None
             return self._judge_probe(call_id, failed, now_ms, policy, retry_after_ms)
-        reason = self._cause(policy, failed, min_sources)
+        reason = self._cause(policy, min_sources)
         if reason is not None:
             return self._open(reason, now_ms, max(self._draw_open_ms(policy), retry_after_ms or 0.0))
         if retry_after_ms:
@@ -217,7 +217,7 @@ class Breaker:
         self._forget_probes()
         return self._enter(BreakerState.CLOSED, BreakerReason.PROBES_SUCCEEDED, now_ms)
 
-    def _cause(self, policy: BreakerPolicy, failed: bool, min_sources: int) -> BreakerReason | None:
+    def _cause(self, policy: BreakerPolicy, min_sources: int) -> BreakerReason | None:
         window = self._window
         is_spread = min_sources <= 1 or window.n_failing_sources >= min_sources or window.is_failing(NAMED)
         if not is_spread:
@@ -227,7 +227,7 @@ class Breaker:
         if n_calls >= policy.min_calls and window.n_failures / n_calls > policy.failure_share:
             return BreakerReason.FAILURE_SHARE
         threshold = policy.failure_threshold
-        if failed and threshold is not None and window.n_failed_in_a_row >= threshold:
+        if threshold is not None and window.n_failed_in_a_row >= threshold:
             return BreakerReason.CONSECUTIVE_FAILURES
         return None
 
