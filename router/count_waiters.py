@@ -15,19 +15,25 @@ class CountWaiters:
     def __init__(self) -> None:
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
 
-    async def wait(self, until: int, timeout_ms: float) -> None:
-        """Wait until `reach` was called with `until` or more. Raises TimeoutError after `timeout_ms`."""
-        waiter = asyncio.get_running_loop().create_future()
+    def __len__(self) -> int:
+        """How many wait, or have given up since the last one came."""
+        return len(self._waiters)
+
+    def add(self, until: int) -> asyncio.Future[None]:
+        """What is done once `reach` was called with `until` or more; cancelling it gives up."""
         # the oldest give up first
         while self._waiters and self._waiters[0][1].done():
             self._waiters.popleft()
+        waiter = asyncio.get_running_loop().create_future()
         self._waiters.append((until, waiter))
-        async with asyncio.timeout(timeout_ms / 1000):
-            await waiter
+        return waiter
 
-    def reach(self, count: int) -> None:
-        """The count has come to `count`."""
+    def reach(self, count: int) -> int:
+        """The count has come to `count`; how many no longer wait because of that."""
+        n_woken = 0
         while self._waiters and self._waiters[0][0] <= count:
             _, waiter = self._waiters.popleft()
             if not waiter.done():
                 waiter.set_result(None)
+                n_woken += 1
+        return n_woken

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 from models.errors import OverloadedError, StoreError
 from models.events import DecisionRow, EventRow, OutcomeRow, RepeatRow, Row
@@ -16,9 +17,10 @@ from router.pending_rows import PendingRows, not_among
 
 log = logging.getLogger(__name__)
 
-_FIRST_BACKOFF_MS = 50
-_MAX_BACKOFF_MS = 5000
+_FIRST_BACKOFF_MS, _MAX_BACKOFF_MS = 50, 5000
 _LEAST_RETRY_MS = 100
+_LEAST_GROUP = 8
+"""From so many waiters of a write on, as many for the next one are not kept waiting for more to come."""
 
 
 class Journal:
@@ -58,15 +60,13 @@ class Journal:
         self._rows = PendingRows()
         self._marks: deque[tuple[int, float]] = deque()
         self._waiters = CountWaiters()
-        self._n_put = 0
-        self._n_settled = 0
+        self._n_woken = 0
+        self._n_put = self._n_settled = 0
         self._backoff_ms = 0
-        self._n_written = 0
-        self._n_refused = 0
-        self._n_failures = 0
+        self._n_written = self._n_refused = self._n_failures = 0
         self._is_closed = False
         self._arrived = asyncio.Event()
-        self._is_full_batch = asyncio.Event()
+        self._is_due = asyncio.Event()
         self._settled = asyncio.Event()
         self._writing: asyncio.Task[bool] | None = None
 
@@ -117,8 +117,7 @@ class Journal:
         self._n_put += len(rows)
         self._marks.append((self._n_put, self._clock.monotonic_ms()))
         self._arrived.set()
-        if len(self._rows) >= self._batch:
-            self._is_full_batch.set()
+        self._mark_due()
 
     async def room(self, timeout_ms: float) -> None:
         """Wait until the queue is below its bounds.
@@ -140,19 +139,24 @@ class Journal:
             ) from None
 
     async def stored(self, timeout_ms: float) -> None:
-        """Wait until the store has all rows put so far. Asks for no write: those who wait share the next ones.
+        """Wait until the store has all rows put so far.
+
+        No write is made for one alone, who waits for others, for `wait_ms` at most; but once as many wait as the last
+        write let go, they wait for nobody.
 
         Raises:
-            StoreError: where that takes longer than `timeout_ms`, in which case the rows still wait, or where the store
-                can never hold a row that was written meanwhile.
+            StoreError: it takes longer than `timeout_ms` (the rows still wait), or a row met with can never be held.
         """
         if self._n_settled == self._n_put:
             return
         n_refused = self._n_refused
+        waiter = self._waiters.add(self._n_put)
+        self._mark_due()
         try:
-            await self._waiters.wait(self._n_put, timeout_ms)
+            async with asyncio.timeout(timeout_ms / 1000):
+                await waiter
         except TimeoutError:
-            raise StoreError(f"{len(self._rows)} rows wait, not all were written within {timeout_ms} ms") from None
+            raise StoreError(f"{len(self._rows)} rows wait that were not written within {timeout_ms} ms") from None
         if self._n_refused > n_refused:
             raise StoreError("the store can never hold one of the rows that were written meanwhile")
 
@@ -228,13 +232,15 @@ class Journal:
     def _has_room(self) -> bool:
         return len(self._rows) < self._max_rows and self._rows.n_chars < self._max_chars
 
+    def _mark_due(self) -> None:
+        if len(self._rows) >= self._batch or len(self._waiters) >= max(self._n_woken, _LEAST_GROUP):
+            self._is_due.set()
+
     async def _gather(self) -> None:
-        try:
-            # what came during the last write has waited already
+        # what came during the last write has waited already
+        with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, self._wait_ms - self.oldest_wait_ms) / 1000):
-                await self._is_full_batch.wait()
-        except TimeoutError:
-            pass
+                await self._is_due.wait()
 
     async def _write(self) -> bool:
         # a write under way is joined, and is not ended by the end of a caller: whether half of a transaction came to
@@ -279,11 +285,11 @@ class Journal:
         self._n_written += n_rows - n_refused
         while self._marks and self._marks[0][0] <= self._n_settled:
             self._marks.popleft()
-        self._waiters.reach(self._n_settled)
+        self._n_woken = self._waiters.reach(self._n_settled)
         if not self._rows:
             self._arrived.clear()
-        if len(self._rows) < self._batch:
-            self._is_full_batch.clear()
+        self._is_due.clear()
+        self._mark_due()
         self._settled.set()
 
     def _fail(self, error: StoreError) -> None:

@@ -330,6 +330,35 @@ async def test_those_who_wait_for_the_store_share_a_write() -> None:
     assert order == list(range(50))
 
 
+async def test_once_all_are_back_whom_the_last_write_let_go_the_next_one_begins() -> None:
+    store = ListRecords()
+    journal = Journal(store, max_rows=1000, batch=1000, wait_ms=600_000, clock=FakeClock())
+
+    async def post(n: int) -> None:
+        for turn in range(5):
+            journal.put([outcome(f"d{turn}", n)])
+            await journal.stored(10_000)
+
+    async with running(journal), asyncio.timeout(20):
+        await asyncio.gather(*(post(n) for n in range(1, 21)))
+    # until a write has let twenty go, eight are enough
+    assert sum(store.sizes) == 100
+    assert len(store.sizes) <= 7
+    assert store.sizes[-1] == 20
+
+
+async def test_one_alone_waits_for_others_as_long_as_rows_may_gather() -> None:
+    store, clock = ListRecords(), FakeClock()
+    journal = Journal(store, max_rows=1000, batch=1000, wait_ms=600_000, clock=clock)
+    async with running(journal):
+        for _ in range(7):
+            journal.put([outcome()])
+            with pytest.raises(StoreError):
+                await journal.stored(1)
+        assert store.sizes == []
+        assert journal.pending_outcomes("d1") == [outcome()] * 7
+
+
 async def test_nobody_waits_for_rows_that_came_after() -> None:
     store = ListRecords()
     journal = journal_on(store)
