@@ -60,7 +60,7 @@ class Outcome(Contract):
 
     decision_id: Identifier
     attempt: Annotated[int, Field(ge=1, le=100)] = 1
-    status: OutcomeStatus
+    status: Annotated[OutcomeStatus, Field(strict=False)]
     latency_ms: Annotated[float, Field(ge=0, le=86_400_000)] | None = None
     tokens: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
     cost_usd: Annotated[float, Field(ge=0, le=1_000_000)] | None = None

@@ -33,7 +33,7 @@ async def post(
     desk: Desk, decision: RouteDecision, status: str = "succeeded", grants: Grants = OPEN, **how: Any
 ) -> Any:
     """The receipt, or the error, of one outcome."""
-    outcome = Outcome.model_validate({"decision_id": decision.decision_id, "status": status, **how}, strict=False)
+    outcome = Outcome.model_validate({"decision_id": decision.decision_id, "status": status, **how})
     settling = desk.settlement.settle([outcome], grants)
     [receipt] = await settled(desk, settling)
     return receipt
@@ -107,7 +107,7 @@ async def test_an_unknown_decision_is_told_and_the_rest_is_accepted() -> None:
     desk = desk_of()
     decision = await routed(desk)
     outcomes = [
-        Outcome.model_validate({"decision_id": name, "status": "succeeded"}, strict=False)
+        Outcome.model_validate({"decision_id": name, "status": "succeeded"})
         for name in ("no-such-one", decision.decision_id)
     ]
     unknown, known = await settled(desk, desk.settlement.settle(outcomes, OPEN))
