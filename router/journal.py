@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
@@ -58,10 +57,8 @@ class Journal:
         self._clock = clock or SystemClock()
         self._sleep = sleep
         self._rows = PendingRows()
-        self._marks: deque[tuple[int, float]] = deque()
         self._waiters = CountWaiters()
         self._n_woken = 0
-        self._n_put = self._n_settled = 0
         self._backoff_ms = 0
         self._n_written = self._n_refused = self._n_failures = 0
         self._is_closed = False
@@ -98,7 +95,8 @@ class Journal:
     @property
     def oldest_wait_ms(self) -> float:
         """How long the oldest row has waited; 0 where none waits."""
-        return self._clock.monotonic_ms() - self._marks[0][1] if self._marks else 0.0
+        oldest_ms = self._rows.oldest_ms
+        return 0.0 if oldest_ms is None else self._clock.monotonic_ms() - oldest_ms
 
     def put(self, rows: Sequence[Row]) -> None:
         """Take rows, without waiting.
@@ -113,9 +111,7 @@ class Journal:
             raise StoreError(f"the journal is closed: {len(rows)} rows cannot be written")
         if not rows:
             return
-        self._rows.put(rows)
-        self._n_put += len(rows)
-        self._marks.append((self._n_put, self._clock.monotonic_ms()))
+        self._rows.put(rows, self._clock.monotonic_ms())
         self._arrived.set()
         self._mark_due()
 
@@ -147,10 +143,10 @@ class Journal:
         Raises:
             StoreError: it takes longer than `timeout_ms` (the rows still wait), or a row met with can never be held.
         """
-        if self._n_settled == self._n_put:
+        if self._rows.n_dropped == self._rows.n_put:
             return
         n_refused = self._n_refused
-        waiter = self._waiters.add(self._n_put)
+        waiter = self._waiters.add(self._rows.n_put)
         self._mark_due()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -207,14 +203,16 @@ class Journal:
         Raises:
             StoreError: where that takes longer than `timeout_ms`; the rows still wait.
         """
-        until = self._n_put
+        until = self._rows.n_put
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                while self._n_settled < until:
+                while self._rows.n_dropped < until:
                     if not await self._write():
                         await self._sleep(_FIRST_BACKOFF_MS / 1000)
         except TimeoutError:
-            raise StoreError(f"{until - self._n_settled} rows could not be written within {timeout_ms} ms") from None
+            raise StoreError(
+                f"{until - self._rows.n_dropped} rows could not be written within {timeout_ms} ms"
+            ) from None
 
     async def aclose(self, timeout_ms: float = 5000) -> None:
         """Take no more rows and write those that wait.
@@ -280,12 +278,9 @@ class Journal:
 
     def _settle(self, n_rows: int, n_refused: int) -> None:
         self._rows.drop(n_rows)
-        self._n_settled += n_rows
         self._n_refused += n_refused
         self._n_written += n_rows - n_refused
-        while self._marks and self._marks[0][0] <= self._n_settled:
-            self._marks.popleft()
-        self._n_woken = self._waiters.reach(self._n_settled)
+        self._n_woken = self._waiters.reach(self._rows.n_dropped)
         if not self._rows:
             self._arrived.clear()
         self._is_due.clear()

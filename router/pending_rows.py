@@ -18,11 +18,14 @@ class PendingRows:
 
     Attributes:
         n_chars: how much text they hold.
+        n_put: rows that ever came.
+        n_dropped: rows that went.
     """
 
     def __init__(self) -> None:
-        self.n_chars = 0
+        self.n_chars = self.n_put = self.n_dropped = 0
         self._rows: deque[Row] = deque()
+        self._puts: deque[tuple[int, float]] = deque()
         self._decisions: dict[str, DecisionRow] = {}
         self._outcomes: dict[str, deque[OutcomeRow]] = {}
         self._repeats: dict[tuple[str, str], RepeatRow] = {}
@@ -30,9 +33,18 @@ class PendingRows:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def put(self, rows: Sequence[Row]) -> None:
-        """Add rows behind the others."""
+    @property
+    def oldest_ms(self) -> float | None:
+        """The instant at which the oldest was put; None where there is none."""
+        return self._puts[0][1] if self._puts else None
+
+    def put(self, rows: Sequence[Row], now_ms: float) -> None:
+        """Add rows behind the others, at some instant of a steady clock."""
+        if not rows:
+            return
         self._rows.extend(rows)
+        self.n_put += len(rows)
+        self._puts.append((self.n_put, now_ms))
         for row in rows:
             self.n_chars += _n_chars(row)
             # as in the store, the first of a key stays
@@ -44,8 +56,13 @@ class PendingRows:
                 self._repeats.setdefault((row.caller, row.idempotency_key), row)
 
     def head(self, n_rows: int) -> list[Row]:
-        """At most `n_rows` of them, the oldest first; they stay."""
-        return list(islice(self._rows, n_rows))
+        """At most `n_rows` of them, the oldest first; they stay. What was put together is not cut where that fits."""
+        n_whole = 0
+        for n_put, _ in self._puts:
+            if n_put - self.n_dropped > n_rows:
+                break
+            n_whole = n_put - self.n_dropped
+        return list(islice(self._rows, n_whole or n_rows))
 
     def drop(self, n_rows: int) -> None:
         """Let the oldest `n_rows` go."""
@@ -58,6 +75,9 @@ class PendingRows:
                 self._drop_outcome(row.decision_id)
             elif isinstance(row, RepeatRow):
                 self._repeats.pop((row.caller, row.idempotency_key), None)
+        self.n_dropped += n_rows
+        while self._puts and self._puts[0][0] <= self.n_dropped:
+            self._puts.popleft()
 
     def _drop_outcome(self, decision_id: str) -> None:
         waiting = self._outcomes[decision_id]

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -12,7 +15,7 @@ from models.errors import OverloadedError, StoreError
 from models.events import DecisionRow, EventRow, OutcomeRow, RepeatRow, Row, UsageQuery, UsageRow
 from router.journal import Journal
 from router.stores.open import open_store
-from tests.router.stores.samples import FakeClock, decision, event, outcome, repeat, span, url_of
+from tests.router.stores.samples import ROOT, FakeClock, decision, event, outcome, repeat, span, url_of
 
 
 class ListRecords:
@@ -114,6 +117,15 @@ async def test_rows_are_written_in_order_and_in_bounded_batches() -> None:
     assert store.rows == rows
     assert max(store.sizes) <= 10
     assert (journal.n_written, journal.n_pending) == (95, 0)
+
+
+async def test_what_was_put_together_is_stored_together_as_far_as_a_batch_holds_it() -> None:
+    store = ListRecords()
+    journal = journal_on(store)
+    for n_rows in (4, 4, 4, 10, 1, 25, 2):
+        journal.put(numbered(n_rows))
+    await journal.flush(10_000)
+    assert store.sizes == [8, 4, 10, 1, 10, 10, 7]
 
 
 async def test_run_writes_without_being_flushed() -> None:
@@ -438,3 +450,51 @@ async def test_the_text_of_outcomes_counts_as_that_of_events_does() -> None:
         await journal.room(0)
     await journal.flush(10_000)
     await journal.room(0)
+
+
+CHILD = """
+import asyncio, sys
+from router.journal import Journal
+from router.stores.open import open_store
+from tests.router.stores.samples import outcome, used
+
+async def main():
+    async with open_store(sys.argv[1]) as store:
+        journal = Journal(store.records, max_rows=10_000, batch=100, wait_ms=5)
+        task = asyncio.create_task(journal.run())
+
+        async def post(caller):
+            for number in range(10**9):
+                journal.put([outcome(f"d{number}", caller=caller), used(1, caller)])
+                await journal.stored(10_000)
+                print(caller, number, flush=True)
+
+        await asyncio.gather(*(post(f"c{n}") for n in range(16)))
+
+asyncio.run(main())
+"""
+
+
+async def test_what_was_acknowledged_outlives_a_kill_with_its_usage_counted_once(tmp_path: Path) -> None:
+    url = url_of(tmp_path / "store.db")
+
+    def kill_at_work() -> list[bytes]:
+        with subprocess.Popen([sys.executable, "-c", CHILD, url], stdout=subprocess.PIPE, cwd=ROOT) as child:
+            assert child.stdout is not None
+            told = [child.stdout.readline() for _ in range(400)]
+            child.send_signal(signal.SIGKILL)
+            return told + child.stdout.read().splitlines(keepends=True)
+
+    told = await asyncio.to_thread(kill_at_work)
+    acknowledged = [line.decode().split() for line in told if line.endswith(b"\n")]
+    n_acknowledged = {caller: int(number) + 1 for caller, number in acknowledged}
+    assert len(n_acknowledged) == 16
+    async with open_store(url) as store:
+        usage = await store.records.usage(UsageQuery(0, 9, "agent_id", by_hour=False))
+        n_used = {row.agent_id: row.n_calls for row in usage}
+        for caller, n_calls in n_acknowledged.items():
+            # at most one was stored whose acknowledgement was on its way
+            assert n_calls <= n_used[caller] <= n_calls + 1
+            for number in range(n_calls):
+                rows = await store.records.outcomes_of(f"d{number}")
+                assert [row.caller for row in rows].count(caller) == 1

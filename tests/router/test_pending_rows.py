@@ -34,13 +34,14 @@ def test_what_waits_is_told_as_a_look_at_every_row_finds_it(steps: list[list[Row
     pending, rows, stored = PendingRows(), list[Row](), list[Row]()
     for step in steps:
         if isinstance(step, list):
-            pending.put(step)
+            pending.put(step, 0.0)
             rows += step
         else:
             stored += rows[:step]
             del rows[:step]
             pending.drop(min(step, len(pending)))
         assert pending.head(100) == rows
+        assert (pending.n_put, pending.n_dropped) == (len(stored) + len(rows), len(stored))
         for name in ("a", "b"):
             assert pending.outcomes(name) == [
                 row for row in rows if isinstance(row, OutcomeRow) and row.decision_id == name
@@ -60,3 +61,15 @@ def test_of_equal_rows_as_many_are_left_as_were_not_stored() -> None:
     assert not_among([rows[0]], rows) == rows[1:]
     assert not_among([], rows) == rows
     assert not_among(rows, rows) == []
+
+
+def test_what_was_put_together_leaves_together_as_far_as_it_fits() -> None:
+    pending = PendingRows()
+    assert (pending.oldest_ms, pending.head(5)) == (None, [])
+    for n_rows, now_ms in ((2, 10.0), (0, 11.0), (2, 12.0), (7, 13.0)):
+        pending.put([used(n) for n in range(n_rows)], now_ms)
+    assert [len(pending.head(n_rows)) for n_rows in (1, 2, 3, 4, 10, 11)] == [1, 2, 2, 4, 4, 11]
+    pending.drop(3)
+    assert (pending.oldest_ms, len(pending.head(3))) == (12.0, 1)
+    pending.drop(1)
+    assert (pending.oldest_ms, len(pending.head(3))) == (13.0, 3)
