@@ -85,7 +85,7 @@ def _settled(value: Any) -> Any:
         return int(value) if -1e16 < value < 1e16 else _number(Decimal(repr(value)))
     if isinstance(value, Decimal) and value.is_finite():
         return _number(value)
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int):
         return value if _LEAST_INT <= value <= _MOST_INT else _number(Decimal(value))
     return value
 

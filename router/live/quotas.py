@@ -162,7 +162,7 @@ class Quotas:
         reservation = self._open.pop(reservation_id, None)
         if reservation is None:
             return False
-        _put(self._settled, self._max_settled, reservation_id, _corrected(reservation, n_tokens, now_ms), now_ms)
+        _put(self._settled, self._max_settled, reservation_id, _corrected(reservation, n_tokens), now_ms)
         return True
 
     def amend(self, reservation_id: str, n_tokens: int, now_ms: float) -> bool:
@@ -178,7 +178,7 @@ class Quotas:
         reservation = self._settled.get(reservation_id)
         if reservation is None or reservation.until_ms <= now_ms:
             return False
-        self._settled[reservation_id] = _corrected(reservation, n_tokens, now_ms)
+        self._settled[reservation_id] = _corrected(reservation, n_tokens)
         return True
 
     def refund(self, reservation_id: str) -> bool:
@@ -240,9 +240,8 @@ def _check(n_tokens: int) -> None:
         raise ValueError(f"n_tokens is {n_tokens}, a request uses 0 or more")
 
 
-def _corrected(reservation: _Reservation, n_tokens: int, now_ms: float) -> _Reservation:
+def _corrected(reservation: _Reservation, n_tokens: int) -> _Reservation:
     for window, slot in reservation.parts:
-        window.slide(now_ms)
         window.change(slot, 0, n_tokens - reservation.n_tokens)
     return reservation._replace(n_tokens=n_tokens)
 

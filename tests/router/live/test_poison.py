@@ -148,6 +148,14 @@ def test_of_too_many_requests_the_one_heard_of_longest_ago_is_forgotten() -> Non
     assert poison.take_back(("g", 1)) == ()
 
 
+def test_a_request_that_fails_again_is_kept_before_others() -> None:
+    poison = Poison(max_requests=2)
+    for nth, name in enumerate("fgfh"):
+        poison.failed(name, A, ("d", nth), 0.0, TWO)
+
+    assert poison.failed("f", B, ("e", 1), 0.0, TWO).is_poison
+
+
 def test_of_too_many_failures_the_latest_are_taken_back() -> None:
     poison = Poison()
     for n in range(MAX_FAILURES + 10):

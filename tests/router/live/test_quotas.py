@@ -27,6 +27,8 @@ def test_a_call_counts_until_its_window_is_over_to_the_millisecond() -> None:
     assert quotas.reserve("3", [SHOP], 0, 1099.0) == Refused(SHOP, 1.0)
     assert quotas.reserve("3", [SHOP], 0, 1100.0) is None
     assert quotas.reserve("4", [SHOP], 0, 1100.0) == Refused(SHOP, 600.0)
+    assert quotas.reserve("4", [SHOP], 0, 1700.0) is None
+    assert quotas.usage(SHOP.key, 1700.0) == [Usage(1000, 2, 0)]
 
 
 def test_of_several_claims_all_are_reserved_or_none() -> None:
@@ -202,6 +204,15 @@ def test_a_clock_that_stands_still_or_goes_back_counts_on() -> None:
     assert quotas.usage(SHOP.key, 1100.0) == []
 
 
+def test_a_wait_is_long_enough_where_the_clock_went_back() -> None:
+    quotas = Quotas()
+    both = Claim(("t",), 1000, 10, 90)
+    quotas.reserve("1", [both], 30, 100.0)
+    quotas.reserve("2", [both], 30, 50.0)
+
+    assert quotas.peek([both], 90, 1000.0) == Refused(both, 100.0)
+
+
 def test_a_rule_may_turn_from_parts_to_instants() -> None:
     quotas = Quotas()
     quotas.reserve("1", [Claim(("c",), 1000, None, 10)], 1, 0.5)
@@ -223,15 +234,14 @@ def test_windows_that_hold_nothing_are_forgotten() -> None:
 
 def test_at_the_most_windows_the_one_used_longest_ago_is_forgotten() -> None:
     quotas = Quotas(max_windows=2)
-    claims = [Claim(("caller", n), 1000, 1, None) for n in range(3)]
-    for n in (0, 1):
-        quotas.reserve(f"{n}", [claims[n]], 0, 0.0)
-    quotas.reserve("other", [claims[2]], 0, 1.0)
+    claims = [Claim(("caller", n), 1000, 2, None) for n in range(3)]
+    for nth, n in enumerate((0, 1, 0, 2)):
+        assert quotas.reserve(f"{nth}", [claims[n]], 0, float(nth)) is None
 
-    assert [len(quotas.usage(claim.key, 1.0)) for claim in claims] == [0, 1, 1]
-    assert quotas.refund("0")
-    assert quotas.reserve("again", [claims[0]], 0, 2.0) is None
-    assert quotas.n_windows == 2
+    assert [len(quotas.usage(claim.key, 3.0)) for claim in claims] == [1, 0, 1]
+    assert quotas.refund("1")
+    assert quotas.reserve("again", [claims[1]], 0, 4.0) is None
+    assert [len(quotas.usage(claim.key, 4.0)) for claim in claims] == [0, 1, 1]
 
 
 def test_at_the_most_reservations_the_oldest_is_forgotten_and_counts_on() -> None:

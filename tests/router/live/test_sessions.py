@@ -115,6 +115,8 @@ def test_of_too_many_failing_sessions_the_one_heard_of_longest_ago_counts_from_0
         sessions.failed_again(key(n), 0.0, 900.0)
 
     assert [sessions.n_failures(key(n), 0.0) for n in range(3)] == [2, 0, 1]
+    sessions.failed_again(key(2), 0.0, 900.0)
+    assert [sessions.n_failures(key(n), 0.0) for n in range(3)] == [2, 0, 2]
 
 
 def test_an_answer_ends_the_wait_and_not_the_count() -> None:
