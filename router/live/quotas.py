@@ -199,14 +199,18 @@ class Quotas:
         return [Usage(window.window_ms, window.n_calls, window.n_tokens) for window in found if window.slots]
 
     def sweep(self, now_ms: float) -> None:
-        """Forget all that has left its windows; `reserve` and `settle` do so bit by bit, so this is for quiet times."""
-        for windows in list(self._windows.values()):
-            for window in list(windows.values()):
-                window.slide(now_ms)
-                self._forget_if_empty(window)
+        """Forget the oldest that have left their windows, as `reserve` and `settle` do bit by bit: for quiet times.
+
+        What it takes follows from how many there are to forget, not from how many there are.
+        """
+        for window_ms, windows in list(self._windows.items()):
+            while windows and _is_over(next(iter(windows.values())), now_ms):
+                windows.popitem(last=False)
+            if not windows:
+                del self._windows[window_ms]
         for reservations in (self._open, self._settled):
-            for reservation_id in [key for key, each in reservations.items() if each.until_ms <= now_ms]:
-                del reservations[reservation_id]
+            while reservations and next(iter(reservations.values())).until_ms <= now_ms:
+                reservations.popitem(last=False)
 
     def _window(self, claim: Claim, now_ms: float) -> Window:
         windows = self._windows.get(claim.window_ms)
@@ -221,10 +225,9 @@ class Quotas:
                 windows.popitem(last=False)
         for _ in range(2):  # one more than can have been added
             oldest = next(iter(windows.values()))
-            oldest.slide(now_ms)
-            if oldest is window or oldest.slots:
+            if oldest is window or not _is_over(oldest, now_ms):
                 break
-            del windows[oldest.key]
+            windows.popitem(last=False)
         return window
 
     def _forget_if_empty(self, window: Window) -> None:
@@ -238,6 +241,11 @@ class Quotas:
 def _check(n_tokens: int) -> None:
     if n_tokens < 0:
         raise ValueError(f"n_tokens is {n_tokens}, a request uses 0 or more")
+
+
+def _is_over(window: Window, now_ms: float) -> bool:
+    window.slide(now_ms)
+    return not window.slots
 
 
 def _corrected(reservation: _Reservation, n_tokens: int) -> _Reservation:
