@@ -55,7 +55,13 @@ class CallWindow:
         self._max_calls = max_calls
         self._n_added = 0
         self._window_ms = 0.0
-        self.clear()
+        self._calls: OrderedDict[CallId, _Call] = OrderedDict()
+        self._failing: dict[Hashable, int] = {}
+        self._last_success = 0
+        self._n_failures = 0
+        self._n_failed_in_a_row = 0
+        self._n_latencies = 0
+        self._latency_us = 0
 
     @property
     def window_ms(self) -> float:
@@ -161,8 +167,8 @@ class CallWindow:
 
     def clear(self) -> None:
         """Let go of all calls."""
-        self._calls: OrderedDict[CallId, _Call] = OrderedDict()
-        self._failing: dict[Hashable, int] = {}
+        self._calls.clear()
+        self._failing.clear()
         self._last_success = 0
         self._n_failures = 0
         self._n_failed_in_a_row = 0

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from models.live_policy import BreakerPolicy
 from router.live.breaker import Breaker
@@ -125,6 +125,8 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(ms=st.sampled_from([0.5, 5.0, 10.0, 10.0, 20.0, 50.0, 99.0, 100.0, 300.0]))
     def wait(self, ms: float) -> None:
         self.now_ms += ms
+        if ms < 50.0:
+            self.breaker.due(self.now_ms)
         self.naive.pass_time(self.now_ms)
         if self.naive.state is not BreakerState.HALF_OPEN:
             self.taken_half_open = []
@@ -139,6 +141,19 @@ class AnyOrder(RuleBasedStateMachine):
             if expected and self.naive.state is BreakerState.HALF_OPEN:
                 self.naive.probes[self.n_calls] = self.now_ms
                 self.taken_half_open.append(self.now_ms)
+
+    @rule(ms=st.sampled_from([5.0, 10.0, 15.0, 20.0, 45.0, 50.0]))
+    def arrive_in_two_bursts(self, ms: float) -> None:
+        self.arrive_at_once(4)
+        self.wait(ms)
+        self.arrive_at_once(4)
+
+    @rule(back=st.integers(0, 3), failed=st.booleans())
+    def answer_otherwise_later(self, back: int, failed: bool) -> None:
+        self.answer(back, False, 0.0)
+        self.take_back(back)
+        self.answer(back + 1, False, 0.0)
+        self.answer(back, failed, 0.0)
 
     @rule(back=st.integers(0, 12), failed=st.booleans(), retry_after_ms=st.sampled_from([0.0, 0.0, 0.0, 150.0]))
     def answer(self, back: int, failed: bool, retry_after_ms: float) -> None:
@@ -155,17 +170,13 @@ class AnyOrder(RuleBasedStateMachine):
         self.breaker.take_back(("d", n), self.now_ms)
         self.naive.take_back(n)
 
-    @precondition(lambda self: self.naive.probes)
-    @rule(data=st.data())
-    def give_up_a_probe(self, data: st.DataObject) -> None:
-        n = data.draw(st.sampled_from(sorted(self.naive.probes)))
+    @rule(back=st.integers(0, 4))
+    def give_up(self, back: int) -> None:
+        n = max(0, self.n_calls - back)
         self.breaker.give_up(("d", n))
-        self.taken_half_open.remove(self.naive.probes.pop(n))
+        if n in self.naive.probes:
+            self.taken_half_open.remove(self.naive.probes.pop(n))
         self.naive.succeeded.discard(n)
-
-    @rule()
-    def tell_what_is_due(self) -> None:
-        self.breaker.due(self.now_ms)
 
     @invariant()
     def agrees_with_the_naive_one(self) -> None:

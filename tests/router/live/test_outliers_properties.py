@@ -66,6 +66,14 @@ class AnyOrder(RuleBasedStateMachine):
             assert self.n_ejected() <= Fraction(str(self.policy.max_ejected_share)) * self.n_agents
             assert self.n_agents > 1
 
+    @rule(n=st.integers(0, 5), ms=st.sampled_from([0.0, 100.0, 200.0, 500.0, 700.0]))
+    def fail_before_and_after(self, n: int, ms: float) -> None:
+        for _ in range(2):
+            self.answer(n, True, 10.0)
+        self.wait(ms)
+        for _ in range(2):
+            self.answer(n, True, 10.0)
+
     def expected(self, n: int, call: int, failed: bool) -> Ejection | None:
         if self.now_ms < self.until_ms[n]:
             return None
