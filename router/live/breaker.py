@@ -52,7 +52,7 @@ class Breaker:
         "key",
     )
 
-    def __init__(self, key: BreakerKey, rng: Random, max_calls: int = 5000) -> None:
+    def __init__(self, key: BreakerKey, rng: Random, max_calls: int = 2000) -> None:
         self.key = key
         self._rng = rng
         self._window = CallWindow(max_calls)

@@ -36,10 +36,11 @@ class Breakers:
     Args:
         rng: draws the jitter of open times.
         max_breakers: bound on the number of breakers.
-        max_calls: bound on the calls of a breaker.
+        max_calls: bound on the calls of a breaker: with more of them in `window_ms` its window is a shorter one. About
+            200 bytes each.
     """
 
-    def __init__(self, rng: Random, max_breakers: int = 10_000, max_calls: int = 5000) -> None:
+    def __init__(self, rng: Random, max_breakers: int = 10_000, max_calls: int = 2000) -> None:
         if max_breakers < 1:
             raise ValueError(f"a board needs max_breakers >= 1, got {max_breakers}")
         self._rng = rng

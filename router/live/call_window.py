@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import TypeAlias
 
 from router.live.keys import CallId
 
-
-class _Call(NamedTuple):
-    number: int
-    at_ms: float
-    failed: bool
-    latency_us: int | None
-    source: Hashable | None
+# number, at_ms, failed, latency_us, source; a plain tuple, since the garbage collector need not look at these again
+_Call: TypeAlias = tuple[int, float, bool, int | None, Hashable | None]
 
 
 class CallWindow:
@@ -133,7 +128,7 @@ class CallWindow:
         self._n_added += 1
         # whole microseconds: a sum of floats would keep a rest of what was taken out
         latency_us = None if latency_ms is None else round(latency_ms * 1000)
-        self._calls[call_id] = _Call(self._n_added, now_ms, failed, latency_us, source)
+        self._calls[call_id] = (self._n_added, now_ms, failed, latency_us, source)
         if failed:
             self._n_failures += 1
             self._n_failed_in_a_row += 1
@@ -152,7 +147,7 @@ class CallWindow:
         if call is None:
             return False
         self._leave(call)
-        if call.number == self._last_success:
+        if call[0] == self._last_success:
             self._find_last_success()
         return True
 
@@ -162,7 +157,7 @@ class CallWindow:
             self._window_ms = window_ms
         before_ms = now_ms - self._window_ms
         calls = self._calls
-        while calls and next(iter(calls.values())).at_ms <= before_ms:
+        while calls and next(iter(calls.values()))[1] <= before_ms:
             self._leave(calls.popitem(last=False)[1])
 
     def clear(self) -> None:
@@ -176,24 +171,25 @@ class CallWindow:
         self._latency_us = 0
 
     def _leave(self, call: _Call) -> None:
-        if call.failed:
+        number, _, failed, latency_us, source = call
+        if failed:
             self._n_failures -= 1
-            if call.number > self._last_success:
+            if number > self._last_success:
                 self._n_failed_in_a_row -= 1
-            if call.source is not None:
-                n_left = self._failing[call.source] - 1
+            if source is not None:
+                n_left = self._failing[source] - 1
                 if n_left:
-                    self._failing[call.source] = n_left
+                    self._failing[source] = n_left
                 else:
-                    del self._failing[call.source]
-        if call.latency_us is not None:
+                    del self._failing[source]
+        if latency_us is not None:
             self._n_latencies -= 1
-            self._latency_us -= call.latency_us
+            self._latency_us -= latency_us
 
     def _find_last_success(self) -> None:
         self._last_success = self._n_failed_in_a_row = 0
-        for call in reversed(self._calls.values()):
-            if not call.failed:
-                self._last_success = call.number
+        for number, _, failed, _, _ in reversed(self._calls.values()):
+            if not failed:
+                self._last_success = number
                 return
             self._n_failed_in_a_row += 1
