@@ -9,7 +9,7 @@ from pydantic import Field, TypeAdapter
 from starlette.responses import Response
 
 from models.contract import Identifier, IntentName, Namespace
-from models.errors import MethodNotAllowedError
+from models.errors import InvalidRequestError, MethodNotAllowedError, NotFoundError
 from models.key import QUEUE, READ
 from models.queue import ClaimRequest, SettleRequest, TicketFilter, TicketState
 from router.degrade_queue import DegradeQueue
@@ -89,7 +89,7 @@ async def list_tickets(context: Context) -> Response:
 
 async def get_ticket(context: Context) -> Response:
     """One ticket: the caller's own, or any that its key may read or work on."""
-    ticket = checked("ticket", context.request.path_params["ticket"], Identifier)
+    ticket = _ticket(context)
     if ticket == "claim":
         return response_of(MethodNotAllowedError("GET is not a method of /queue/claim"), {"Allow": "POST"})
     return _json(await _queue(context).get(ticket, context.grants))
@@ -105,9 +105,19 @@ async def claim_tickets(context: Context) -> Response:
 async def settle_ticket(context: Context) -> Response:
     """End a claim: the request was served, goes back to the queue, or is given up; needs `router:queue`."""
     context.grants.require(QUEUE)
-    ticket = checked("ticket", context.request.path_params["ticket"], Identifier)
+    ticket = _ticket(context)
     value = await read_json(context.request, context.parts["settings"].max_body_bytes)
     return _json(await _queue(context).settle(ticket, parsed(SettleRequest, value), context.grants))
+
+
+def _ticket(context: Context) -> str:
+    text = context.request.path_params["ticket"]
+    try:
+        ticket: str = checked("ticket", text, Identifier)
+    except InvalidRequestError:
+        # what cannot be the name of a ticket is not the name of one
+        raise NotFoundError(f"there is no ticket {text!r}") from None
+    return ticket
 
 
 def _queue(context: Context) -> DegradeQueue:
@@ -153,7 +163,7 @@ CALLS = (
         handler=get_ticket,
         answers={200: TICKET},
         parameters=(TICKET_ID,),
-        problems=(404, 405, 422),
+        problems=(404, 405),
         tags=("queue",),
     ),
     Call(

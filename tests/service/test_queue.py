@@ -155,7 +155,7 @@ def test_a_process_that_is_killed_while_it_puts_loses_no_ticket_that_it_gave(ser
     stored: set[str] = set()
     after = ""
     while after is not None:
-        parameters = {"namespace": "killed", "limit": 1000, **({"after": after} if after else {})}
+        parameters: dict[str, str | int] = {"namespace": "killed", "limit": 1000, **({"after": after} if after else {})}
         page = server.client.get("/queue", params=parameters).json()
         stored |= {each["ticket"] for each in page["tickets"]}
         after = page["next"]
