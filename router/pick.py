@@ -80,7 +80,7 @@ class Picker:
         reason = Reason.POISON_REQUEST if self._is_poison(case) else self._choose(case)
         if reason is not None:
             return await self._nobody(case, reason)
-        steps = _plan(case)
+        steps = self._plan(case)
         if not case.request.dry_run:
             self._take(case, steps)
         return answers.invoke(case, steps, self._elapsed_ms(case))
@@ -112,6 +112,28 @@ class Picker:
         return len(self._live.poison) > 0 and self._live.poison.is_poison(
             _fingerprint(case), self._clock.monotonic_ms()
         )
+
+    def _plan(self, case: Case) -> list[Attempt]:
+        assert case.selection is not None
+        assert case.reading is not None
+        chosen, request = case.selection.chosen, case.request
+        backup = _backup_of(chosen, case.eligible.entries)
+        if backup is not None and self._is_probe(case, backup):
+            backup = None  # a probe is let through for the target alone, or each plan would hold one
+        asked = case.reading.text if request.payload is None else request.payload
+        steps = plan(
+            _callee(case, chosen),
+            backup=None if backup is None else _callee(case, backup),
+            remaining_ms=case.remaining_ms,
+            key=business_key(request.namespace, chosen.capability.intent, asked, case.trace_id, request.step_index),
+            seed=case.seed,
+        )
+        if len(steps) > 1 and self._is_probe(case, chosen):
+            steps[1:] = [step for step in steps[1:] if step.target is not steps[0].target]
+        return steps
+
+    def _is_probe(self, case: Case, entry: Entry) -> bool:
+        return not case.is_last_resort and self._admission.would_probe(entry, case.asker)
 
     def _take(self, case: Case, steps: list[Attempt]) -> None:
         """Take the place, the quota and the probe; from now on an outcome is expected."""
@@ -209,21 +231,6 @@ def _leave_out(case: Case, found: Sequence[tuple[Entry, Standing]], kept: set[in
 def _why(case: Case) -> Reason:
     stages = {stage for _, stage in case.eligible.excluded}
     return next((reason for stage, reason in _REASONS if stage in stages), Reason.NO_CAPABLE_AGENT)
-
-
-def _plan(case: Case) -> list[Attempt]:
-    assert case.selection is not None
-    assert case.reading is not None
-    chosen, request = case.selection.chosen, case.request
-    backup = _backup_of(chosen, case.eligible.entries)
-    asked = case.reading.text if request.payload is None else request.payload
-    return plan(
-        _callee(case, chosen),
-        backup=None if backup is None else _callee(case, backup),
-        remaining_ms=case.remaining_ms,
-        key=business_key(request.namespace, chosen.capability.intent, asked, case.trace_id, request.step_index),
-        seed=case.seed,
-    )
 
 
 def _callee(case: Case, entry: Entry) -> Callee:

@@ -9,7 +9,7 @@ from models.live_policy import EjectionPolicy
 from models.policy import NamespacePolicy, Policy
 from models.ports import Clock
 from router.live.asker import Asker
-from router.live.breaker_state import BreakerView, DependencyKey, TargetKey
+from router.live.breaker_state import BreakerState, BreakerView, DependencyKey, TargetKey
 from router.live.health_score import share_weight
 from router.live.live import Live
 from router.live.open_decisions import OpenDecision
@@ -60,6 +60,15 @@ class Admission:
         if self._live.outliers:
             self._eject(entries, standings, policy, now_ms)
         return standings
+
+    def would_probe(self, entry: Entry, asker: Asker) -> bool:
+        """Whether a call of an agent that `look` found able is a probe: one that is not to be made again at once."""
+        breakers = self._live.breakers
+        if entry.agent in breakers.troubled_targets(asker.caller):
+            return True
+        now_ms, namespace = self._clock.monotonic_ms(), entry.agent[0]
+        views = [breakers.view(DependencyKey(each, namespace), now_ms) for each in entry.card.depends_on]
+        return any(view is not None and view.state is not BreakerState.CLOSED for view in views)
 
     def take(self, opened: OpenDecision, chosen: Entry, asker: Asker, policy: Policy, keep_ms: float) -> bool:
         """Take what the call needs at the chosen agent; whether a place was taken there.
