@@ -54,7 +54,9 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
     with _serving(tmp_path_factory) as start:
         server = start(*SHOP_OPTIONS)
         reader, admin = server.key("reader", "router:read"), server.key("admin", "router:admin")
-        yield Keyed(server, server.key("one"), server.key("other"), reader, admin)
+        keyed = Keyed(server, server.key("one"), server.key("other"), reader, admin)
+        server.wait(lambda: server.client.get("/agents").status_code == 401, "no key is needed")
+        yield keyed
 
 
 @contextmanager
