@@ -7,15 +7,16 @@ import signal
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any, TypeVar
 
+import httpx
 import pytest
 
 from tests.service import agents
 from tests.service.agents import MALFORMED, SHARED, Behaviour
 from tests.service.conftest import Serve
-from tests.service.scene import BREAKER, DECIDED, LEFT_OUT, OPEN_MS, Scene, left_out, planned, until
+from tests.service.scene import BREAKER, CALLER, DECIDED, LEFT_OUT, OPEN_MS, Scene, left_out, planned, until
 from tests.service.server import Server
 
 T = TypeVar("T")
@@ -449,3 +450,59 @@ async def test_of_64_at_once_exactly_as_many_pass_as_the_quota_has(stage: Stage)
     again = await at_once(64, lambda: caller.decide(**scene.request("once more")))
     assert Counter(each["action"] for each in again) == {"invoke": 1, "fallback": 63}
     assert scene.breakers() == {"a": ("closed", 6, 0)}
+
+
+async def test_a_killed_router_has_lost_no_outcome_that_it_acknowledged_and_holds_no_place(
+    stage: Stage, serve: Serve
+) -> None:
+    server = serve()
+    scene = stage("killed", on=server)
+    scene.agent("a", max_inflight=64)
+    caller = await scene.caller()
+    await caller.ask(**scene.request())
+    for _ in range(3):
+        await caller.decide(**scene.request())
+    keyed = {"json": scene.request("under a key", caller={"agent_id": CALLER}), "headers": {"Idempotency-Key": "k"}}
+    first = server.client.post("/route", **keyed).json()
+    assert scene.health("a")["in_flight"] == 4
+
+    posted: list[str] = []
+    acknowledged: list[str] = []
+    enough = asyncio.Event()
+
+    async def work() -> None:
+        with suppress(httpx.TransportError):
+            while True:
+                decision = await caller.decide(**scene.request())
+                posted.append(decision["decision_id"])
+                await caller.tell(posted[-1], 1, status="succeeded", tokens=3)
+                acknowledged.append(decision["decision_id"])
+                if len(acknowledged) >= 200:
+                    enough.set()
+
+    workers = [asyncio.ensure_future(work()) for _ in range(16)]
+    async with asyncio.timeout(30):
+        await enough.wait()
+    server.kill()
+    await asyncio.gather(*workers)
+
+    server.start()
+    assert scene.health("a")["in_flight"] == 0
+    assert scene.breakers() == {}
+    again = server.client.post("/route", **keyed)
+    assert (again.json(), again.headers["Idempotency-Replayed"]) == (first, "true")
+    assert scene.health("a")["in_flight"] == 0
+    outcomes = [{"decision_id": each, "attempt": 1, "status": "succeeded", "tokens": 3} for each in posted]
+    told = server.client.post("/feedback", json=outcomes).json()
+    effects = {one: receipt.get("effect", "unknown") for one, receipt in zip(posted, told, strict=True)}
+    assert {effects[each] for each in acknowledged} == {"duplicate"}
+    # of those without an answer anything may be stored, of each decision as much as was written in its order
+    assert {effects[each] for each in posted if each not in acknowledged} <= {"duplicate", "late", "unknown"}
+    n_known = sum(effect != "unknown" for effect in effects.values())
+    [used] = server.client.get("/usage?group=agent&namespace=killed&agent=a").json()["usage"]
+    assert (used["n_calls"], used["n_succeeded"], used["tokens"]) == (n_known + 1, n_known + 1, 3 * n_known)
+    assert used["n_decisions"] >= n_known
+    late = await (await scene.caller()).tell(first["decision_id"], 1, status="succeeded")
+    assert late["effect"] == "late"
+    assert scene.health("a")["in_flight"] == 0
+    assert scene.told(first) == [*DECIDED, "invoke:succeeded"]
