@@ -113,7 +113,9 @@ class Effects:
         live.changes += live.breakers.record(target, call, failed, now_ms, holds.breaker, wait_ms, began_ms=began_ms)
         live.health.outcome(agent, call, failed=failed, latency_ms=latency_ms, now_ms=now_ms)
         n_peers = len(snapshot.by_intent.get(group, ()))
-        ejected = live.outliers.record(group, agent, call, failed, latency_ms, n_peers, now_ms, holds.ejection)
+        ejected = live.outliers.record(
+            group, agent, call, failed, latency_ms, n_peers, now_ms, holds.ejection, began_ms=began_ms
+        )
         if ejected is not None:
             live.changes.append(ejected)
 
