@@ -31,6 +31,7 @@ class Plan:
         per_s: rate of an open loop; 0 means a closed loop.
         warm_up_s: before what is counted begins.
         first: which body comes first, so that the next run need not repeat the last one's.
+        good: the status of answers whose latency counts.
     """
 
     host: str
@@ -44,6 +45,7 @@ class Plan:
     per_s: float = 0.0
     seed: int = 0
     first: int = 0
+    good: int = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Outcome:
     """What came back in the counted time.
 
     Attributes:
-        latencies_ms: of answers with status 200.
+        latencies_ms: of answers with the plan's `good` status.
         statuses: status → how many.
         n_bytes: mean size of an answer's body.
         n_answers: all that came, those of the warm-up too.
@@ -203,7 +205,7 @@ class Load:
         marked = connection.sent_at if self._plan.per_s > 0 else now
         if self._counts_from <= marked < self._ends_at:
             self._statuses[str(status)] = self._statuses.get(str(status), 0) + 1
-            if status == 200:
+            if status == self._plan.good:
                 self._latencies.append((now - connection.sent_at) * 1000)
         if self._waiting:
             self._send(connection, self._waiting.popleft())

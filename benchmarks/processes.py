@@ -8,11 +8,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from http.client import HTTPConnection
 from pathlib import Path
+from types import MappingProxyType
 
 from benchmarks.load_client import Outcome, Plan
 
@@ -57,10 +58,16 @@ def make_key(store: str, permissions: Sequence[str]) -> str:
 
 
 @contextmanager
-def served(command: Sequence[str], port: int, log: Path) -> Iterator[Server]:
-    """A server that this command starts, ready; it is stopped at the end."""
-    begin = time.perf_counter()
-    with log.open("ab") as out, subprocess.Popen(command, stdout=out, stderr=out, cwd=ROOT, env=_environment()) as it:
+def served(
+    command: Sequence[str], port: int, log: Path, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Server]:
+    """A server that this command starts, ready; it is stopped at the end.
+
+    Args:
+        settings: of the router, by their names in the environment; all others are as shipped.
+    """
+    begin, around = time.perf_counter(), {**_environment(), **settings}
+    with log.open("ab") as out, subprocess.Popen(command, stdout=out, stderr=out, cwd=ROOT, env=around) as it:
         try:
             _wait(it, port, log)
             yield Server(port, it.pid, time.perf_counter() - begin)

@@ -1,0 +1,143 @@
+"""What live state adds to a decision: the same decisions with it and without it, in turns, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Sequence
+from random import Random
+from time import perf_counter
+
+from benchmarks.live_desk import Desk, desk_of
+from benchmarks.report import Goal, Quantiles, Report
+from models.card import AgentCard, Capability
+from models.decision import RouteDecision
+from models.heartbeat import Heartbeat
+from models.live_policy import Quota
+from models.outcome import Outcome
+from models.policy import Policy
+from models.request import RouteRequest
+from router.clock import SystemClock
+from router.permit import OPEN
+from router.service import RouteService
+
+ADDED = {24: Goal("<=", 0.15), 1000: Goal("<=", 1.0)}
+"""Number of agents → what may be added to the p50, in ms."""
+_INTENT = "billing"
+_N_CALLERS = 8
+_BLOCK = 25
+"""So many decisions of one kind, then as many of the other: both meet the same noise of the machine."""
+_FAILING = 0.04
+"""Share of agents that fail in the warm-up until their breakers open."""
+_HELD = 0.25
+"""Share of agents with places held throughout."""
+
+
+def live_desk(n_agents: int) -> Desk:
+    """Agents of one intent, with dependencies, rate limits, backups and quotas."""
+    cards = [
+        AgentCard(
+            agent_id=f"agent-{number}",
+            version="1.0.0",
+            idempotent=True,
+            backup_agent_id=f"agent-{(number + 1) % n_agents}",
+            depends_on=[f"store-{number % 5}"] if number % 3 == 0 else [],
+            capabilities=[Capability(intent=_INTENT, quality=0.9, input_schema="text", output_schema="text")],
+        )
+        for number in range(n_agents)
+    ]
+    quotas = [
+        Quota(per_caller=True, window_ms=3_600_000, max_calls=100_000_000),
+        Quota(per_agent=True, window_ms=60_000, max_calls=1_000_000),
+    ]
+    return desk_of(cards, Policy(quotas=quotas), SystemClock())
+
+
+async def warmed(desk: Desk) -> None:
+    """Heartbeats of all, outcomes of all, breakers of some open, places held at some."""
+    draw, cards = Random(3), desk.snapshot.cards
+    _beat(desk, draw)
+    for number, card in enumerate(cards):
+        is_failing = number < max(1, round(_FAILING * len(cards)))
+        for nth in range(25):
+            caller = f"caller-{nth % _N_CALLERS}" if not is_failing else "caller-0"
+            decision = await desk.route(_request(nth, caller, target_agent=card.agent_id))
+            status = "failed" if is_failing else "succeeded"
+            await desk.settle([_outcome(decision, status, draw)])
+    now_ms = desk.clock.monotonic_ms()
+    for number, card in enumerate(cards):
+        if number % round(1 / _HELD) == 0:
+            desk.live.leases.take(f"held-{number}", card.key, None, now_ms + 3_600_000, now_ms)
+
+
+async def added(report: Report, n_agents: int, n_calls: int, n_repeats: int) -> None:
+    """Measure and report.
+
+    Args:
+        n_agents: all of one intent, each a candidate of every decision.
+        n_calls: decisions of each kind and repeat.
+    """
+    desk = live_desk(n_agents)
+    await warmed(desk)
+    await _repeat(desk, 2 * _BLOCK, Random(0))
+    draw = Random(5)
+    gc.collect()
+    gc.freeze()
+    repeats = [await _repeat(desk, n_calls, draw) for _ in range(n_repeats)]
+    gc.unfreeze()
+    with_it = Quantiles.of([each for each, _ in repeats])
+    without = Quantiles.of([each for _, each in repeats])
+    told = f"{n_agents:,} agents of one intent"
+    report.add_latency(f"{told}, live state left out", without)
+    report.add_latency(f"{told}, with live state", with_it, note=_state_told(desk))
+    more_ms = with_it.p50 - without.p50
+    report.add(f"{told}, added to the p50", more_ms, "ms", ADDED.get(n_agents))
+
+
+async def _repeat(desk: Desk, n_calls: int, draw: Random) -> tuple[list[float], list[float]]:
+    """(latencies with live state, without it), in ms."""
+    with_it: list[float] = []
+    without: list[float] = []
+    while len(without) < n_calls:
+        _beat(desk, draw)
+        requests = [_request(draw.randrange(1000), f"caller-{draw.randrange(_N_CALLERS)}") for _ in range(_BLOCK)]
+        decisions = await _block(desk.service, requests, with_it)
+        await desk.settle([_outcome(decision, "succeeded", draw) for decision in decisions if decision.plan])
+        await _block(desk.without_live, requests, without)
+        await desk.flush()
+    return with_it, without
+
+
+async def _block(service: RouteService, requests: Sequence[RouteRequest], took_ms: list[float]) -> list[RouteDecision]:
+    decisions = []
+    for request in requests:
+        began = perf_counter()
+        decision, _ = await service.route(request, OPEN)
+        took_ms.append((perf_counter() - began) * 1000)
+        decisions.append(decision)
+        await asyncio.sleep(0)
+    return decisions
+
+
+def _beat(desk: Desk, draw: Random) -> None:
+    now_ms = desk.clock.monotonic_ms()
+    for card in desk.snapshot.cards:
+        beat = Heartbeat(digest=desk.snapshot.digest_of[card.key], load=draw.random() / 2, queue_depth=0)
+        desk.live.health.beat(card.key, beat, card.heartbeat_s, now_ms, desk.snapshot.policy.defaults.health)
+
+
+def _request(number: int, caller: str, **more: object) -> RouteRequest:
+    fields = {"intent": _INTENT, "payload": {"text": f"request {number}"}, "caller": {"agent_id": caller}, **more}
+    return RouteRequest.model_validate(fields)
+
+
+def _outcome(decision: RouteDecision, status: str, draw: Random) -> Outcome:
+    latency_ms = draw.lognormvariate(5, 0.3)
+    return Outcome(decision_id=decision.decision_id, status=status, latency_ms=latency_ms, tokens=100)
+
+
+def _state_told(desk: Desk) -> str:
+    live, now_ms = desk.live, desk.clock.monotonic_ms()
+    breakers, n_ejected = live.breakers.listed(now_ms), len(live.outliers.listed(now_ms))
+    n_open = sum(view.state != "closed" for view in breakers)
+    return f"{len(live.leases)} places held, {n_open} breakers open, {n_ejected} agents ejected"
