@@ -23,7 +23,7 @@ from models.ports import Clock, Embedder
 from models.settings import Settings
 from router import openapi
 from router.edge import Endpoint, FixedPaths, InFlightLimit, gone, handled, keys_enforced
-from router.endpoints import agents, operation, policy, queue, records, routing, usage
+from router.endpoints import agents, feedback, live, operation, policy, queue, records, routing, usage
 from router.endpoints.call import Call, Context
 from router.metrics import Metrics
 from router.problems import response_of
@@ -57,6 +57,8 @@ CALLS: tuple[Call, ...] = (
     *agents.CALLS,
     *records.CALLS,
     *policy.CALLS,
+    *feedback.CALLS,
+    *live.CALLS,
     *usage.CALLS,
     *queue.CALLS,
     *operation.CALLS,

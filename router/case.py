@@ -32,6 +32,7 @@ class Case:
         explain: whether all candidates are listed.
         escalated: how asking a language model ended; None where nobody thought of it.
         hides_intent: whether the answer keeps quiet about the intent that was read (`hide_denied`).
+        given_ms: the deadline that the caller named as an instant (epoch); None where it named none.
         may_refuse: whether the caller's own limits may end in an error; in a batch they are answers.
         sticky_agent: the agent that asked this session for the answer that this request is.
         standings: live figures of the eligible, in their order.
@@ -55,6 +56,7 @@ class Case:
     checked_ms: float
     seed: int
     explain: bool
+    given_ms: float | None = None
     may_refuse: bool = True
     classifier_generation: int = 0
     escalated: Escalated | None = None

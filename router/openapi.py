@@ -13,10 +13,13 @@ from pydantic.json_schema import models_json_schema
 from models.answer import Answer
 from models.card import AgentCard, Capability
 from models.decision import RouteDecision
+from models.heartbeat import Heartbeat
+from models.outcome import Outcome, Receipt
 from models.policy import Policy
 from models.request import RouteRequest
 from router.endpoints.agents import AgentList, AgentView, DeletedAgents
 from router.endpoints.call import Call, Schema
+from router.endpoints.live import AgentHealth, BreakerList
 from router.json_schema_form import JSON_SCHEMA_FORM
 from router.policy_form import policy_forms
 
@@ -40,8 +43,16 @@ PROBLEM = {
         },
     },
 }
-_INPUTS: tuple[type[BaseModel], ...] = (RouteRequest, AgentCard, Policy)
-_OUTPUTS: tuple[type[BaseModel], ...] = (RouteDecision, AgentView, AgentList, DeletedAgents)
+_INPUTS: tuple[type[BaseModel], ...] = (RouteRequest, Outcome, Heartbeat, AgentCard, Policy)
+_OUTPUTS: tuple[type[BaseModel], ...] = (
+    RouteDecision,
+    Receipt,
+    AgentHealth,
+    BreakerList,
+    AgentView,
+    AgentList,
+    DeletedAgents,
+)
 _MANY_ITEMS = 10_000
 _PROBLEM_TEXT = {
     400: "The body is not JSON that we take.",

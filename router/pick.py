@@ -186,7 +186,6 @@ class Picker:
         if self._queue is None or request.dry_run:
             return None
         assert reading is not None
-        has_deadline = request.deadline_ms is not None or request.response_timeout_ms is not None
         return await self._queue.put(
             request_json=dumps(request).decode(),
             namespace=request.namespace,
@@ -194,7 +193,7 @@ class Picker:
             decision_id=case.decision_id,
             trace_id=case.trace_id,
             caller=case.grants.caller,
-            expires_at=int(case.deadline.at_ms) if has_deadline else None,
+            expires_at=case.given_ms,
             policy=case.policy.queue,
             now_ms=int(case.now_ms),
         )

@@ -10,12 +10,15 @@ from typing import Any, NamedTuple
 from models.decision import RouteDecision
 from models.errors import ConflictError, OverloadedError, StoreError
 from models.events import RepeatRow
-from models.ports import Clock
+from models.ports import Clock, RecordStore
 from router.journal import Journal
 from router.live.fingerprint import canonical
 
 KEPT_MS = 24 * 3_600_000
 """How long a key stands for its decision."""
+
+FORGET_S = 3600.0
+"""How often keys are looked for whose time is over."""
 
 WAIT_MS = 10_000.0
 """The longest that a request waits for its twin, or for the store."""
@@ -34,9 +37,18 @@ class Repeats:
     The decision is stored before it is answered, so it holds after a restart too.
     """
 
-    def __init__(self, journal: Journal, clock: Clock) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        store: RecordStore,
+        clock: Clock,
+        *,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
         self._journal = journal
+        self._store = store
         self._clock = clock
+        self._sleep = sleep
         self._running: dict[tuple[str, str], _Running] = {}
 
     async def once(self, caller: str, key: str, body: Any, decide: Decide) -> tuple[bytes, bool]:
@@ -71,6 +83,12 @@ class Repeats:
         answer.set_result(body_text)
         return body_text, is_repeat
 
+    async def run(self) -> None:
+        """Forget keys whose time is over, until cancelled."""
+        while True:
+            await self._store.forget_repeats(int(self._clock.now_ms()) - KEPT_MS)
+            await self._sleep(FORGET_S)
+
     async def _joined(self, running: _Running) -> bytes:
         try:
             async with asyncio.timeout(WAIT_MS / 1000):
@@ -87,6 +105,8 @@ class Repeats:
             if row is None:
                 raise StoreError(f"the decision of the Idempotency-Key {place[1]!r} is gone: use another key")
             return row.answer.encode(), True
+        if known is not None:  # else it would keep its place from the new one
+            await self._store.forget_repeats(now_ms - KEPT_MS + 1)
         decision, text = await decide()
         self._journal.put([RepeatRow(*place, digest, decision.decision_id, now_ms)])
         await self._journal.stored(WAIT_MS)

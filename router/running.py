@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from random import Random
 from typing import TypedDict
 from zoneinfo import ZoneInfo
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
+from intent.cascade import Cascade
 from intent.embed_pool import EmbedPool
 from intent.intake import Intake
 from models.card import AgentCard
@@ -24,34 +23,23 @@ from router.card_vectors import CardVectors
 from router.classifier import Classifier
 from router.clock import SystemClock
 from router.decide import Decider
-from router.degrade_queue import DegradeQueue
 from router.goals import Goals
 from router.journal import Journal
 from router.keys import KeyRing
-from router.live.admission import Admission
-from router.live.beats import Beats
-from router.live.live import Live
-from router.live.probe_hosts import ProbeHosts
-from router.live.prober import Prober
-from router.live.upkeep import Upkeep
-from router.pick import Picker
+from router.live_parts import LiveParts, keep_up, live_parts
 from router.policy_file import read_policy
 from router.random_ids import random_ids
 from router.readiness import Readiness
 from router.reading_parts import cascade_of, classifier_of, encoder_of, escalation_of
 from router.recorder import Recorder
 from router.registry import Registry
-from router.repeats import Repeats
 from router.service import Ids, RouteService
-from router.settlement import Settlement
 from router.startup import Start
 from router.stores.open import Store, open_store
 from router.supervisor import Supervisor
 from router.watch import watch_cards, watch_policy
 
 log = logging.getLogger(__name__)
-
-_MAX_CALLERS = 100_000
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -63,11 +51,7 @@ class Parts(TypedDict):
     store: Store
     registry: Registry
     service: RouteService
-    settlement: Settlement
-    repeats: Repeats
-    live: Live
-    beats: Beats
-    queue: DegradeQueue
+    live: LiveParts
     journal: Journal
     keys: KeyRing
     pool: EmbedPool
@@ -110,43 +94,27 @@ async def running(
         cards, policy = await asyncio.to_thread(_files, settings)
         store = await stack.enter_async_context(open_store(settings.store, clock=clock))
         pool = stack.enter_context(_pool(settings, encoder))
-        keys = KeyRing(refresh_ms=settings.keys_refresh_ms, clock=clock)
-        await keys.refresh(store.keys)
+        keys = await _keys(settings, store, clock)
         journal = _journal(settings, store, clock, stack)
         supervisor = await stack.enter_async_context(Supervisor(readiness))
         vectors = CardVectors(pool, store.vectors)
         registry = Registry(vectors, store.cards, store.policies, clock)
         cascade = await cascade_of(settings, encoder)
         classifier = classifier_of(settings, registry, vectors, cascade)
-        intake = Intake(pool, cascade, inline_rows=settings.inline_index_rows)
         ids = ids or random_ids(clock)
-        live = await _live(store)
-        beats = await _beats(live, registry, store, clock, stack)
-        queue = DegradeQueue(store.tickets, lambda: registry.snapshot.policy, clock, ids.new)
-        picker = Picker(Admission(live, clock), live, queue, clock)
-        escalation = await escalation_of(settings, stack, clock)
-        decider = Decider(intake, escalation, picker, live.sessions, clock, ZoneInfo(settings.time_zone))
-        goals, recorder = Goals(store.records), Recorder(journal)
-        service = RouteService(registry, decider, goals, recorder, clock, ids)
-        settlement = Settlement(registry, live, journal, clock)
-        supervisor.start("journal", journal.run)
-        supervisor.start("keys", lambda: keys.run(store.keys))
+        live = await live_parts(registry, store, journal, clock, ids.new, stack)
+        decider = await _decider(settings, pool, cascade, live, clock, stack)
+        service = RouteService(registry, decider, Goals(store.records), Recorder(journal), clock, ids)
         start = Start(registry, classifier, pool, readiness, on_ready)
-        supervisor.start("cards", lambda: start.run(cards, policy))
-        _follow(classifier, readiness, supervisor)
-        _watch(settings, registry, readiness, supervisor)
-        _keep_up(live, beats, queue, journal, readiness, supervisor, clock, ids)
-        _probe(settings, registry, live, readiness, supervisor, clock)
+        _start_work(supervisor, journal, keys, store, lambda: start.run(cards, policy))
+        _follow(classifier, settings, registry, readiness, supervisor)
+        keep_up(live, settings, registry, journal, clock, ids.new, readiness, supervisor)
         yield {
             "settings": settings,
             "store": store,
             "registry": registry,
             "service": service,
-            "settlement": settlement,
-            "repeats": Repeats(journal, clock),
             "live": live,
-            "beats": beats,
-            "queue": queue,
             "journal": journal,
             "keys": keys,
             "pool": pool,
@@ -155,52 +123,26 @@ async def running(
         }
 
 
-async def _live(store: Store) -> Live:
-    live = Live(Random())
-    live.posting.update(await store.records.known_callers(_MAX_CALLERS))
-    return live
+async def _keys(settings: Settings, store: Store, clock: Clock) -> KeyRing:
+    keys = KeyRing(refresh_ms=settings.keys_refresh_ms, clock=clock)
+    await keys.refresh(store.keys)
+    return keys
 
 
-async def _beats(live: Live, registry: Registry, store: Store, clock: Clock, stack: AsyncExitStack) -> Beats:
-    beats = Beats(live.health, store.heartbeats, clock)
-    await beats.load()
-    registry.on_swap = lambda snapshot: beats.follow(snapshot.digest_of)
-    stack.push_async_callback(beats.save)
-    return beats
-
-
-def _keep_up(
-    live: Live,
-    beats: Beats,
-    queue: DegradeQueue,
-    journal: Journal,
-    readiness: Readiness,
-    supervisor: Supervisor,
-    clock: Clock,
-    ids: Ids,
+def _start_work(
+    supervisor: Supervisor, journal: Journal, keys: KeyRing, store: Store, start: Callable[[], Awaitable[None]]
 ) -> None:
-    upkeep = Upkeep(live, journal, clock, ids.new)
-
-    async def sweep() -> None:
-        await readiness.ready.wait()  # the policy says when a ticket is given up
-        await queue.run()
-
-    supervisor.start("live state", upkeep.run)
-    supervisor.start("heartbeats", beats.run)
-    supervisor.start("queue", sweep)
+    supervisor.start("journal", journal.run)
+    supervisor.start("keys", lambda: keys.run(store.keys))
+    supervisor.start("cards", start)
 
 
-def _probe(
-    settings: Settings, registry: Registry, live: Live, readiness: Readiness, supervisor: Supervisor, clock: Clock
-) -> None:
-    hosts = ProbeHosts(settings.probe_hosts)
-    prober = Prober(lambda: registry.snapshot.cards, live.health, hosts, clock, np.random.default_rng())
-
-    async def probe() -> None:
-        await readiness.ready.wait()
-        await prober.run()
-
-    supervisor.start("probes", probe)
+async def _decider(
+    settings: Settings, pool: EmbedPool, cascade: Cascade, live: LiveParts, clock: Clock, stack: AsyncExitStack
+) -> Decider:
+    intake = Intake(pool, cascade, inline_rows=settings.inline_index_rows)
+    escalation = await escalation_of(settings, stack, clock)
+    return Decider(intake, escalation, live.picker, live.live.sessions, clock, ZoneInfo(settings.time_zone))
 
 
 def _one_thread() -> threadpool_limits:
@@ -208,15 +150,20 @@ def _one_thread() -> threadpool_limits:
     return threadpool_limits(1, user_api="blas")
 
 
-def _follow(classifier: Classifier | None, readiness: Readiness, supervisor: Supervisor) -> None:
-    if classifier is None:
-        return
+def _follow(
+    classifier: Classifier | None, settings: Settings, registry: Registry, readiness: Readiness, supervisor: Supervisor
+) -> None:
+    """Classifiers follow the cards, cards and policy their files."""
+    if classifier is not None:
+        fitting = classifier
 
-    async def follow() -> None:
-        await readiness.ready.wait()  # the start sees to the first ones
-        await classifier.run(readiness)
+        async def follow() -> None:
+            await readiness.ready.wait()  # the start sees to the first ones
+            await fitting.run(readiness)
 
-    supervisor.start("classifier", follow)
+        supervisor.start("classifier", follow)
+    if settings.watch:
+        _watch(settings, registry, readiness, supervisor)
 
 
 def _files(settings: Settings) -> tuple[tuple[AgentCard, ...] | None, Policy | None]:
@@ -247,8 +194,6 @@ def _journal(settings: Settings, store: Store, clock: Clock, stack: AsyncExitSta
 
 
 def _watch(settings: Settings, registry: Registry, readiness: Readiness, supervisor: Supervisor) -> None:
-    if not settings.watch:
-        return
     if settings.cards:
         registry.files_watched = True
         supervisor.start("watch cards", lambda: watch_cards(settings.cards, registry, readiness))

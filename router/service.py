@@ -104,6 +104,7 @@ class RouteService:
             checked_ms=now_ms,
             seed=self._ids.seed(),
             explain=explain,
+            given_ms=min((instant for instant in given if instant is not None), default=None),
         )
 
     async def _decide(self, case: Case) -> RouteDecision:

@@ -21,7 +21,7 @@ MAX_OUTCOMES = 1000
 async def post_feedback(context: Context) -> Response:
     """Take one outcome, or a list of them; what is acknowledged is stored."""
     value = plain(await read_json(context.request, context.parts["settings"].max_body_bytes))
-    settle = context.parts["settlement"].settle
+    settle = context.parts["live"].settlement.settle
     if not isinstance(value, list):
         [found] = await settle([parsed(Outcome, value)], context.grants)
         if isinstance(found, RequestError):

@@ -115,12 +115,12 @@ async def post_heartbeat(context: Context) -> Response:
     card = _card(context, beat.version)
     if not (context.grants.speaks_as(card.agent_id) and context.grants.reaches(card.namespace)):
         raise ForbiddenError(f"this key may not speak as {card.agent_id!r} in namespace {card.namespace!r}")
-    live, clock = context.parts["live"], context.parts["clock"]
+    live, clock = context.parts["live"].live, context.parts["clock"]
     policy = context.parts["registry"].snapshot.policy.of(card.namespace)
     if not live.health.beat(card.key, beat, card.heartbeat_s, clock.monotonic_ms(), policy.health):
         in_force = context.parts["registry"].snapshot.digest_of[card.key]
         raise ConflictError(f"the digest is not that of the card in force, {in_force}: load the card again")
-    context.parts["beats"].note(card.key, beat.digest)
+    context.parts["live"].beats.note(card.key, beat.digest)
     return _json(_health(context, card))
 
 
@@ -135,7 +135,7 @@ async def list_breakers(context: Context) -> Response:
     """All breakers that had calls lately or are not closed."""
     context.grants.require(READ)
     now_ms = context.parts["clock"].monotonic_ms()
-    views = context.parts["live"].breakers.listed(now_ms)
+    views = context.parts["live"].live.breakers.listed(now_ms)
     return _json(BreakerList(breakers=[_entry(view, now_ms) for view in views]))
 
 
@@ -154,7 +154,7 @@ def _card(context: Context, version: str | None) -> AgentCard:
 
 
 def _health(context: Context, card: AgentCard) -> AgentHealth:
-    live, now_ms = context.parts["live"], context.parts["clock"].monotonic_ms()
+    live, now_ms = context.parts["live"].live, context.parts["clock"].monotonic_ms()
     snapshot = context.parts["registry"].snapshot
     policy = snapshot.policy.of(card.namespace)
     view = live.health.view(card.key, card, now_ms, policy.health)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
@@ -121,11 +120,7 @@ def _ticket(context: Context) -> str:
 
 
 def _queue(context: Context) -> DegradeQueue:
-    parts = context.parts
-    registry = parts["registry"]
-    return DegradeQueue(
-        parts["store"].tickets, lambda: registry.snapshot.policy, parts["clock"], lambda: secrets.token_hex(16)
-    )
+    return context.parts["live"].queue
 
 
 def _json(answer: Any) -> Response:

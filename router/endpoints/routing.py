@@ -91,7 +91,7 @@ async def route(context: Context) -> Response:
     if key is None or request.dry_run:
         decision, body = await decide()
         return Response(body, headers=_headers(decision), media_type="application/json")
-    body, is_repeat = await context.parts["repeats"].once(context.grants.caller, key, value, decide)
+    body, is_repeat = await context.parts["live"].repeats.once(context.grants.caller, key, value, decide)
     told = _headers(RouteDecision.model_validate_json(body))
     if is_repeat:
         told[REPLAYED_HEADER] = "true"

@@ -40,7 +40,7 @@ CONFIG = """
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "401", "403", "404", "409", "412", "429", "5xx"]
 """
-"""A generation that is not in force is refused however well it is written: nearly all changes of the policy would be."""
+"""A generation that is not in force is refused however well it is written: nearly all policies would be."""
 
 
 def run_schemathesis(server: Server, folder: Path, *options: str) -> None:
