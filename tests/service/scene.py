@@ -20,9 +20,10 @@ T = TypeVar("T")
 
 INTENT = "echo"
 CALLER = "planner"
-TIMEOUT_MS = 250
-OPEN_MS = 400
-BREAKER = {"min_calls": 2, "open_ms": OPEN_MS, "jitter": 0.0}
+TIMEOUT_MS = 500
+OPEN_MS = 1000
+BREAKER = {"min_calls": 2, "open_ms": 60_000, "jitter": 0.0}
+RECOVERING = {**BREAKER, "open_ms": OPEN_MS}
 LEFT_OUT = {"enabled": False}
 DECIDED = ["request", "read:sure", "route:invoke", "response:invoke"]
 """The events of a decision that names an agent."""
@@ -33,20 +34,17 @@ _fits = compile_schema("text").is_valid
 
 
 class Scene:
-    """Lets agents in, speaks as a caller, and tells what the router shows of it.
-
-    Attributes:
-        texts: no two requests of a scene say the same unless they are meant to, else they would soon be poison.
-    """
+    """Lets agents in, makes callers and requests, and tells what the router shows of it."""
 
     def __init__(self, server: Server, name: str, stack: AsyncExitStack) -> None:
         self.server = server
         self.name = name
         self._stack = stack
         self._n_texts = 0
+        self._from_ms = int(time.time() * 1000)
 
     def rule(self, *, quotas: list[dict[str, Any]] | None = None, **policy: Any) -> None:
-        """The policy from now on: breakers that open soon and not for long, nobody ejected, and what is given here."""
+        """The policy from now on: breakers that open soon and stay so, nobody ejected, and what is given here."""
         here = {"breaker": BREAKER, "ejection": LEFT_OUT, **policy}
         response = self.server.client.put("/policy", json={"namespaces": {self.name: here}, "quotas": quotas or []})
         assert response.status_code == 200, response.text
@@ -77,7 +75,7 @@ class Scene:
         return Orchestrator(router, calls, name, _fits, **how)
 
     def request(self, text: str | None = None, **fields: Any) -> dict[str, Any]:
-        """A request for the scene's intent; one without a text says what none said before."""
+        """A request of the scene; one without a text says what none said before, as what fails twice may be poison."""
         if text is None:
             self._n_texts += 1
             text = f"words {self._n_texts}"
@@ -113,7 +111,7 @@ class Scene:
 
     def changes(self, subject: str) -> list[str]:
         """What became of an agent or a dependency in the order of all events, those caused by no request included."""
-        events = self.server.client.get("/events?limit=1000&from=0").json()["events"]
+        events = self.server.client.get(f"/events?limit=1000&from={self._from_ms}").json()["events"]
         return [
             _named(event)
             for event in events
