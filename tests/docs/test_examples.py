@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pytest
 import typer
 
 from models.card import AgentCard
 from models.errors import InvalidRequestError
+from models.heartbeat import Heartbeat
+from models.outcome import Outcome
 from models.request import RouteRequest
 from models.settings import Settings
 from router.app import CALLS
@@ -28,6 +31,7 @@ from router.problems import problem_of
 from router.running import running
 from router.wire import loads
 from tests.docs.pages import PAGES, ROOT, Example, anchors, examples, prose
+from tests.router.asgi import speaking
 
 EXAMPLES = list(examples())
 KINDS = {
@@ -38,9 +42,16 @@ KINDS = {
     ("yaml", "policy"),
     ("json", "answer"),
     ("json", "card"),
+    ("json", "heartbeat"),
+    ("json", "outcome"),
     ("json", "problem"),
     ("json", "request"),
+    ("json", "told"),
 }
+WALKS = ("feedback.md", "live.md")
+PLACE = "DECISION"
+"""Stands for the id of the last decision."""
+
 LINK = re.compile(r"\[[^\]]*\]\(([^)]+)\)")
 
 
@@ -94,6 +105,16 @@ def test_a_request_is_valid(example: Example) -> None:
     RouteRequest.model_validate(loads(example.text.encode()))
 
 
+@pytest.mark.parametrize("example", of("json", "outcome"))
+def test_an_outcome_is_valid(example: Example) -> None:
+    Outcome.model_validate_json(example.text)
+
+
+@pytest.mark.parametrize("example", of("json", "heartbeat"))
+def test_a_heartbeat_is_valid(example: Example) -> None:
+    Heartbeat.model_validate_json(example.text)
+
+
 @pytest.mark.parametrize("example", of("json", "problem"))
 def test_a_problem_is_what_is_really_said(example: Example) -> None:
     with pytest.raises(InvalidRequestError) as caught:
@@ -125,15 +146,54 @@ def check_command(words: list[str]) -> None:
 def check_curl(words: list[str]) -> None:
     url = urlsplit(next(word for word in words if word.startswith("http")))
     method = "POST" if "-d" in words else "GET"
-    call = next(call for call in CALLS if (call.method, call.path) == (method, url.path))
+    call = next(call for call in CALLS if call.method == method and re.fullmatch(_pattern(call.path), url.path))
 
     assert set(parse_qs(url.query)) <= {parameter.name for parameter in call.parameters}
     assert url.port == Settings.model_fields["port"].default
 
 
+def _pattern(path: str) -> str:
+    return re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path))
+
+
+@pytest.mark.parametrize("page", WALKS)
+async def test_a_walk_goes_as_it_is_told(page: str, tmp_path: Path) -> None:
+    """What is asked in a page one after the other is asked here, and what is shown is part of what comes."""
+    decision_id, body = "", ""
+    n_told = 0
+
+    async with speaking(tmp_path, watch=False) as (client, parts):
+        await parts["readiness"].ready.wait()
+        for example in (example for example in EXAMPLES if example.page == page):
+            for line in example.text.splitlines() if example.language == "sh" else ():
+                program, *words = shlex.split(line)
+                if program == "curl":
+                    body = (await _asked(client, words, decision_id)).text
+                    decision_id = _decision_id(body) or decision_id
+            if example.kind == "told":
+                n_told += 1
+                real = json.loads(body.replace(decision_id, PLACE) if decision_id else body)
+                assert unlike(json.loads(example.text), real) == []
+
+    assert n_told > 0
+
+
+async def _asked(client: httpx.AsyncClient, words: list[str], decision_id: str) -> httpx.Response:
+    url = urlsplit(next(word for word in words if word.startswith("http")))
+    path = f"{url.path}?{url.query}"
+    if "-d" not in words:
+        return await client.get(path)
+    return await client.post(path, content=words[words.index("-d") + 1].replace(PLACE, decision_id))
+
+
+def _decision_id(body: str) -> str | None:
+    told = json.loads(body)
+    return told["decision_id"] if isinstance(told, dict) and "action" in told else None
+
+
 async def test_the_answer_of_the_readme_is_the_one_that_comes(tmp_path: Path) -> None:
     shown = next(example for example in EXAMPLES if example.kind == "answer")
-    curl = next(shlex.split(line) for line in lines_of_shell() if line.startswith("curl"))
+    curl = next(shlex.split(line) for line in lines_of_shell() if "/route?" in line and "utterance" in line)
     request = RouteRequest.model_validate_json(curl[curl.index("-d") + 1])
     settings = Settings(store=f"sqlite:///{tmp_path}/router.db", watch=False)
 
