@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from feedback.attribution import FAILURES, Call, Charge, charge
+from feedback.attribution import Call, Charge, charge
 from models.card import AgentCard
 from models.errors import ConflictError, FieldProblem, InvalidRequestError, NotFoundError, RequestError
 from models.events import HOUR_MS, OutcomeRow, Row, UsageRow
@@ -90,12 +90,10 @@ class Settlement:
     def _settle(self, opened: OpenDecision, outcome: Outcome, before: Told | None) -> Receipt:
         now_ms, wall_ms = self._clock.monotonic_ms(), int(self._clock.now_ms())
         step = opened.steps[outcome.attempt - 1]
-        call = (opened.decision_id, outcome.attempt)
         effects, snapshot = self._effects, self._registry.snapshot
         if before is not None:
             effects.take_back(opened, outcome.attempt, now_ms, snapshot)
-        is_failure = outcome.status in FAILURES
-        is_poison = is_failure and effects.fails(opened, call, step.agent, now_ms, snapshot)
+        is_poison = effects.fails(opened, outcome, step.agent, now_ms, snapshot)
         charged = charge(outcome, Call(step.slice_ms, step.timeout_ms, step.depends_on, is_poison))
         effects.record(opened, outcome, charged, now_ms, snapshot)
         effect = Effect.ACCEPTED if before is None else Effect.AMENDED

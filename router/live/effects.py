@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from feedback.attribution import FAILURES, Charge, Party
+from feedback.attribution import Charge, Party
 from models.outcome import Outcome, OutcomeStatus
 from router.live.breaker_state import DependencyKey, TargetKey
 from router.live.fingerprint import fingerprint
@@ -16,6 +16,9 @@ from router.snapshot import Snapshot
 _USED = frozenset({OutcomeStatus.SUCCEEDED, OutcomeStatus.LOW_CONFIDENCE, OutcomeStatus.SCHEMA_MISMATCH})
 """After these the reserved quota is spent; after all others it is given back, unless tokens were used."""
 
+_SERVED = frozenset({OutcomeStatus.SUCCEEDED, OutcomeStatus.LOW_CONFIDENCE})
+_ANSWERED_BADLY = frozenset({OutcomeStatus.FAILED, OutcomeStatus.SCHEMA_MISMATCH})
+
 
 class Effects:
     """Applies outcomes; each can be taken back exactly."""
@@ -23,11 +26,15 @@ class Effects:
     def __init__(self, live: Live) -> None:
         self._live = live
 
-    def fails(self, opened: OpenDecision, call: CallId, agent: AgentKey, now_ms: float, snapshot: Snapshot) -> bool:
+    def fails(self, opened: OpenDecision, outcome: Outcome, agent: AgentKey, now_ms: float, snapshot: Snapshot) -> bool:
         """Note a failure; whether the request itself is the cause, as it fails everywhere.
 
-        Then the agents that were charged for it before are charged no longer.
+        Then the agents that were charged for it before are charged no longer. Only agents that worked on the request
+        say something of it: in an outage many are late or out of reach with any request.
         """
+        if not _may_be_request(outcome, opened.steps[outcome.attempt - 1]):
+            return False
+        call = (opened.decision_id, outcome.attempt)
         of_request = snapshot.policy.of(opened.namespace).poison
         verdict = self._live.poison.failed(_fingerprint(opened), agent, call, now_ms, of_request)
         for decision_id, attempt in verdict.take_back:
@@ -46,7 +53,7 @@ class Effects:
         self._charge(opened, outcome, charged, now_ms, snapshot)
         self._settle_quota(opened, outcome, now_ms)
         self._note_session(opened, outcome, charged, now_ms, snapshot)
-        if outcome.status not in FAILURES and len(self._live.poison):
+        if outcome.status in _SERVED and len(self._live.poison):
             self._charge_again(self._live.poison.succeeded(_fingerprint(opened)), now_ms, snapshot)
 
     def take_back(self, opened: OpenDecision, attempt: int, now_ms: float, snapshot: Snapshot) -> None:
@@ -167,9 +174,15 @@ class Effects:
             sessions.done(session)
         if charged.party is Party.AGENT and charged.failed:
             sessions.failed_again(session, now_ms, ttl_ms)
-        elif outcome.status not in FAILURES:
+        elif outcome.status in _SERVED:
             sessions.succeeded(session)
 
 
 def _fingerprint(opened: OpenDecision) -> str:
     return fingerprint(opened.namespace, opened.intent, opened.utterance, opened.payload)
+
+
+def _may_be_request(outcome: Outcome, step: Step) -> bool:
+    error = outcome.error
+    is_else = error is not None and (bool(error.retry_after_ms) or error.dependency in step.depends_on)
+    return outcome.status in _ANSWERED_BADLY and not is_else

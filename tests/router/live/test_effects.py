@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from models.decision import Reason
+from models.outcome import OutcomeError
 from tests.router.test_settlement import agent, desk_of, post, routed
 
 
@@ -27,3 +33,52 @@ async def test_calls_from_before_an_ejection_was_over_do_not_eject_again() -> No
     again = await routed(desk)
     assert again.target is not None
     assert again.target.agent_id == "b"
+
+
+@pytest.mark.parametrize(
+    ("end", "charged_to"),
+    [
+        ({"status": "unreachable"}, "agent"),
+        ({"status": "timed_out", "latency_ms": 15_000.0}, "agent"),
+        ({"status": "timed_out", "latency_ms": 100.0}, "caller"),
+        ({"status": "failed", "error": OutcomeError(retry_after_ms=1)}, "agent"),
+        ({"status": "failed", "error": OutcomeError(dependency="crm")}, "dependency"),
+    ],
+    ids=str,
+)
+async def test_agents_that_did_not_work_on_a_request_say_nothing_against_it(
+    end: dict[str, Any], charged_to: str
+) -> None:
+    desk = desk_of(agent("a", depends_on=["crm"]), agent("b", depends_on=["crm"]))
+    fields: dict[str, Any] = {"payload": {"text": "the same"}}
+    for agent_id in "abab":
+        decision = await routed(desk, target_agent=agent_id, **fields)
+        assert decision.target is not None
+        assert decision.target.agent_id == agent_id
+        assert (await post(desk, decision, **end)).charged_to == charged_to
+        desk.clock.ms += 1
+    assert (await routed(desk, **fields)).reason is not Reason.POISON_REQUEST
+
+
+async def test_what_is_not_held_against_the_request_opens_the_breakers_of_a_target_and_its_backup() -> None:
+    desk = desk_of(agent("a", backup_agent_id="b"), agent("b", quality=0.2), breaker={"min_calls": 3, "jitter": 0.0})
+    for number in range(3):
+        decision = await routed(desk, payload={"text": str(number)})
+        for attempt in range(1, 4):
+            await post(desk, decision, "unreachable", attempt=attempt)
+    views = desk.live.breakers.listed(desk.clock.monotonic_ms())
+    assert {view.key[1][1]: str(view.state) for view in views} == {"a": "open", "b": "open"}
+    assert (await routed(desk)).reason is Reason.BREAKER_OPEN
+
+
+@pytest.mark.parametrize("status", ["cancelled", "rejected"])
+async def test_an_end_that_is_the_callers_does_not_clear_a_poisonous_request(status: str) -> None:
+    desk = desk_of(agent("a"), agent("b"), agent("c"))
+    fields: dict[str, Any] = {"payload": {"text": "drop table"}}
+    first, second, third = [await routed(desk, target_agent=each, **fields) for each in "abc"]
+    await post(desk, first, "failed")
+    assert (await post(desk, second, "failed")).charged_to == "request"
+    assert (await post(desk, third, status)).charged_to == "caller"
+    assert (await routed(desk, **fields)).reason is Reason.POISON_REQUEST
+    await post(desk, third, "succeeded")
+    assert (await routed(desk, **fields)).reason is not Reason.POISON_REQUEST
