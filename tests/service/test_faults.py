@@ -163,6 +163,26 @@ async def test_an_unreachable_agent_is_tried_once_more_and_then_left_for_its_bac
     assert (await caller.decide(**scene.request()))["target"]["agent_id"] == "b"
 
 
+async def test_an_outage_of_an_agent_and_its_backup_opens_both_breakers_and_is_no_fault_of_the_requests(
+    stage: Stage,
+) -> None:
+    scene = stage("outage")
+    scene.card("a", f"http://127.0.0.1:{agents.free_port()}/call", backup_agent_id="b")
+    scene.card("b", f"http://127.0.0.1:{agents.free_port()}/call", 0.3)
+    caller = await scene.caller()
+    first = await caller.ask(**scene.request("the same"))
+    assert [(*each[:2], each.charged_to) for each in first.attempts] == [
+        ("a", "unreachable", "agent"), ("a", "unreachable", "agent"), ("b", "unreachable", "agent"),
+    ]  # fmt: skip
+    second = await caller.ask(**scene.request("the same"))
+    assert [each[:2] for each in second.attempts] == [("b", "unreachable"), ("b", "unreachable")]
+    assert scene.breakers() == {"a": ("open", 2, 2), "b": ("open", 3, 3)}
+    third = await caller.ask(**scene.request("the same"))
+    assert (third.decision["reason"], third.attempts) == ("breaker_open", [])
+    assert scene.told(first.decision)[4:] == ["invoke:unreachable"] * 2 + ["breaker:open", "invoke:unreachable"]
+    assert scene.told(second.decision)[4:] == ["invoke:unreachable", "breaker:open", "invoke:unreachable"]
+
+
 @pytest.mark.parametrize("behaviour", [Behaviour.MISFIT, Behaviour.GARBAGE])
 async def test_an_answer_that_does_not_fit_the_schema_ends_the_plan_and_opens_the_breaker(
     stage: Stage, behaviour: Behaviour
@@ -376,6 +396,23 @@ async def test_a_shared_dependency_that_fails_takes_out_all_that_need_it(stage: 
     await until(lambda: scene.changes(SHARED), ["breaker:open", "breaker:half_open", "breaker:closed"], "events")
 
 
+async def test_a_dependency_that_fails_an_agent_and_its_backup_is_blamed_not_the_request(stage: Stage) -> None:
+    scene = stage("shared-both", breaker=LEFT_OUT, dependency={**BREAKER, "min_calls": 4})
+    needing = [scene.agent("a", depends_on=[SHARED], backup_agent_id="b"), scene.agent("b", 0.3, depends_on=[SHARED])]
+    for agent in needing:
+        agent.behaviour = Behaviour.NO_DEPENDENCY
+    caller = await scene.caller()
+    for _ in range(2):
+        done = await caller.ask(**scene.request("the same"))
+        assert [(*each[:2], each.charged_to) for each in done.attempts] == [
+            ("a", "failed", "dependency"), ("b", "failed", "dependency"),
+        ]  # fmt: skip
+    assert scene.breakers() == {SHARED: ("open", 4, 4)}
+    assert scene.told(done.decision) == [*DECIDED, "invoke:failed", "invoke:failed", "breaker:open"]
+    after = await caller.ask(**scene.request("the same"))
+    assert (after.decision["action"], after.decision["reason"], after.attempts) == ("fallback", "breaker_open", [])
+
+
 async def test_marked_retries_pass_the_token_bucket_of_what_their_agent_depends_on(stage: Stage) -> None:
     scene = stage("storm", dependency={"retry_burst": 3, "retries_per_s": 0.0})
     scene.agent("a", depends_on=[SHARED])
@@ -486,6 +523,38 @@ async def test_of_64_at_once_exactly_as_many_pass_as_have_a_place(stage: Stage) 
     again = await at_once(64, lambda: caller.decide(**scene.request("once more")))
     assert Counter(each["action"] for each in again) == {"invoke": 5, "fallback": 59}
     assert scene.breakers() == {"a": ("closed", 6, 0)}
+    for each in again:
+        if each["action"] == "invoke":
+            await caller.tell(each["decision_id"], 1, status="cancelled")
+    batch = [scene.request("in one", caller={"agent_id": CALLER})] * 64
+    answers = scene.server.client.post("/route/batch", json=batch).json()
+    assert Counter(each["reason"] for each in answers) == {"only_candidate": 5, "at_capacity": 59}
+    assert scene.health("a")["in_flight"] == 5
+
+
+@pytest.mark.parametrize("over", ["degrade", "queue", "reject"])
+async def test_of_64_at_once_exactly_as_many_pass_as_the_callers_own_quota_has(stage: Stage, over: str) -> None:
+    name = f"own-{over}"
+    quota = {"per_caller": True, "namespace": name, "max_calls": 7, "window_ms": 600_000, "over": over}
+    scene = stage(name, quotas=[quota])
+    scene.agent("a")
+    async with httpx.AsyncClient(base_url=scene.server.client.base_url, timeout=20) as router:
+        body = scene.request("all at once", caller={"agent_id": CALLER})
+        crowd = await at_once(64, lambda: router.post("/route", json=body))
+    told = [(each.status_code, each.json().get("action"), each.json().get("reason")) for each in crowd]
+    beyond = {
+        "degrade": (200, "fallback", "quota"),
+        "queue": (200, "queue", "queued"),
+        "reject": (429, None, None),
+    }[over]
+    assert Counter(told) == {(200, "invoke", "only_candidate"): 7, beyond: 57}
+    waits_s = [int(each.headers["Retry-After"]) for each in crowd if each.status_code == 429]
+    assert all(590 <= wait_s <= 600 for wait_s in waits_s)
+    assert len(waits_s) == (57 if over == "reject" else 0)
+    tickets = scene.server.client.get(f"/queue?namespace={name}&limit=1000").json()["tickets"]
+    assert len(tickets) == (57 if over == "queue" else 0)
+    other = await scene.caller("another")
+    assert (await other.decide(**scene.request()))["action"] == "invoke"
 
 
 async def test_of_64_at_once_exactly_as_many_pass_as_the_quota_has(stage: Stage) -> None:
