@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from feedback.attribution import Charge, Party
 from models.outcome import Outcome, OutcomeStatus
 from router.live.breaker_state import DependencyKey, TargetKey
@@ -17,6 +19,11 @@ _USED = frozenset({OutcomeStatus.SUCCEEDED, OutcomeStatus.LOW_CONFIDENCE, Outcom
 """After these the reserved quota is spent; after all others it is given back, unless tokens were used."""
 
 _SERVED = frozenset({OutcomeStatus.SUCCEEDED, OutcomeStatus.LOW_CONFIDENCE})
+MOST_BLAMED = 3
+"""Where so many requests in a row were blamed for what went wrong at an agent, it is the agent that is ill: in an outage
+of all that serve an intent every request fails everywhere."""
+
+_MAX_AGENTS = 10_000
 _ANSWERED_BADLY = frozenset({OutcomeStatus.FAILED, OutcomeStatus.SCHEMA_MISMATCH})
 
 
@@ -25,6 +32,7 @@ class Effects:
 
     def __init__(self, live: Live) -> None:
         self._live = live
+        self._n_blamed: OrderedDict[AgentKey, int] = OrderedDict()
 
     def fails(self, opened: OpenDecision, outcome: Outcome, agent: AgentKey, now_ms: float, snapshot: Snapshot) -> bool:
         """Note a failure; whether the request itself is the cause, as it fails everywhere.
@@ -32,17 +40,23 @@ class Effects:
         Then the agents that were charged for it before are charged no longer. Only agents that worked on the request
         say something of it: in an outage many are late or out of reach with any request.
         """
-        if not _may_be_request(outcome, opened.steps[outcome.attempt - 1]):
+        if not _may_be_request(outcome, opened.steps[outcome.attempt - 1]) or self._is_ill(agent):
             return False
         call = (opened.decision_id, outcome.attempt)
         of_request = snapshot.policy.of(opened.namespace).poison
         verdict = self._live.poison.failed(_fingerprint(opened), agent, call, now_ms, of_request)
+        blamed_at = {agent} if verdict.take_back else set()
         for decision_id, attempt in verdict.take_back:
             earlier = self._live.opened.get(decision_id)
             told = None if earlier is None else earlier.told.get(attempt)
             if earlier is not None and told is not None and told.charged == Party.AGENT:
                 self._uncharge(earlier, attempt, now_ms)
                 earlier.told[attempt] = told._replace(charged=Party.REQUEST)
+                blamed_at.add(earlier.steps[attempt - 1].agent)
+        for each in blamed_at:
+            self._n_blamed[each] = self._n_blamed.pop(each, 0) + 1
+            if len(self._n_blamed) > _MAX_AGENTS:
+                self._n_blamed.popitem(last=False)
         return verdict.is_poison
 
     def record(
@@ -53,7 +67,10 @@ class Effects:
         self._charge(opened, outcome, charged, now_ms, snapshot)
         self._settle_quota(opened, outcome, now_ms)
         self._note_session(opened, outcome, charged, now_ms, snapshot)
-        if outcome.status in _SERVED and len(self._live.poison):
+        if outcome.status not in _SERVED:
+            return
+        self._n_blamed.pop(opened.steps[outcome.attempt - 1].agent, None)
+        if len(self._live.poison):
             self._charge_again(self._live.poison.succeeded(_fingerprint(opened)), now_ms, snapshot)
 
     def take_back(self, opened: OpenDecision, attempt: int, now_ms: float, snapshot: Snapshot) -> None:
@@ -83,6 +100,9 @@ class Effects:
                     self._give_up(opened, attempt, step)
             ended.append((lease, opened))
         return ended
+
+    def _is_ill(self, agent: AgentKey) -> bool:
+        return self._n_blamed.get(agent, 0) >= MOST_BLAMED
 
     def _charge(
         self, opened: OpenDecision, outcome: Outcome, charged: Charge, now_ms: float, snapshot: Snapshot

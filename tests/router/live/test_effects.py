@@ -6,6 +6,7 @@ import pytest
 
 from models.decision import Reason
 from models.outcome import OutcomeError
+from router.live.effects import MOST_BLAMED
 from tests.router.test_settlement import agent, desk_of, post, routed
 
 
@@ -82,3 +83,38 @@ async def test_an_end_that_is_the_callers_does_not_clear_a_poisonous_request(sta
     assert (await routed(desk, **fields)).reason is Reason.POISON_REQUEST
     await post(desk, third, "succeeded")
     assert (await routed(desk, **fields)).reason is not Reason.POISON_REQUEST
+
+
+async def test_an_outage_in_which_every_request_fails_everywhere_opens_the_breakers_all_the_same() -> None:
+    desk = desk_of(
+        agent("a", backup_agent_id="b"),
+        agent("b", quality=0.2),
+        breaker={"min_calls": 3, "jitter": 0.0},
+        ejection={"enabled": False},
+    )
+    ends = []
+    for number in range(MOST_BLAMED + 3):
+        decision = await routed(desk, payload={"text": str(number)})
+        receipts = [await post(desk, decision, "failed", attempt=attempt) for attempt in (1, len(decision.plan))]
+        ends.append([receipt.charged_to for receipt in receipts])
+    assert ends == [["agent", "request"]] * MOST_BLAMED + [["agent", "agent"]] * 3
+    views = desk.live.breakers.listed(desk.clock.monotonic_ms())
+    assert {view.key[1][1]: (str(view.state), view.n_failures) for view in views} == {
+        "a": ("open", 3),
+        "b": ("open", 3),
+    }
+    assert (await routed(desk)).reason is Reason.BREAKER_OPEN
+
+
+async def test_requests_that_fail_everywhere_are_blamed_as_long_as_others_are_served_in_between() -> None:
+    desk = desk_of(
+        agent("a", backup_agent_id="b"), agent("b", quality=0.2), breaker={"min_calls": 1, "failure_share": 0.9}
+    )
+    for number in range(3 * MOST_BLAMED):
+        for agent_id in "ab":
+            well = await routed(desk, target_agent=agent_id, payload={"text": f"well {agent_id}{number}"})
+            await post(desk, well)
+        decision = await routed(desk, payload={"text": str(number)})
+        await post(desk, decision, "failed", attempt=1)
+        assert (await post(desk, decision, "failed", attempt=len(decision.plan))).charged_to == "request"
+    assert {str(view.state) for view in desk.live.breakers.listed(desk.clock.monotonic_ms())} == {"closed"}
