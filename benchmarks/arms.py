@@ -13,9 +13,10 @@ from benchmarks.scenes import Scene, Task, agent_id, tasks_of
 from benchmarks.simulation import Agent, Call, Caller, Reply, Simulation, Wait
 from models.decision import RouteDecision
 from models.heartbeat import Heartbeat
-from models.outcome import Outcome
+from models.outcome import Outcome, OutcomeStatus
 from models.policy import Policy
 from models.ports import RecordStore
+from models.request import Caller as Asking
 from models.request import RouteRequest
 
 _TICK_MS = 1000.0
@@ -144,7 +145,7 @@ class _Routed:
             payload={"text": f"task {task.number}, hop {hop}"},
             trace_id=f"task-{task.number}",
             step_index=hop,
-            caller={"agent_id": f"caller-{task.number % self._scene.callers}"},
+            caller=Asking(agent_id=f"caller-{task.number % self._scene.callers}"),
         )
         decision: RouteDecision = yield self._timed(self._desk.route(request))
         self._run.n_decisions += 1
@@ -158,7 +159,10 @@ class _Routed:
             reply: Reply = yield Call(step.target.agent_id, step.timeout_ms, work)
             status, nth = reply.status, nth + 1
             outcome = Outcome(
-                decision_id=decision.decision_id, attempt=attempt, status=reply.status, latency_ms=reply.latency_ms
+                decision_id=decision.decision_id,
+                attempt=attempt,
+                status=OutcomeStatus(reply.status),
+                latency_ms=reply.latency_ms,
             )
             yield self._timed(self._desk.settle([outcome]))
             self._run.n_outcomes += 1

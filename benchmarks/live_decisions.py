@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Sequence
+from math import ceil
 from random import Random
 from time import perf_counter
 
@@ -14,7 +15,7 @@ from models.card import AgentCard, Capability
 from models.decision import RouteDecision
 from models.heartbeat import Heartbeat
 from models.live_policy import Quota
-from models.outcome import Outcome
+from models.outcome import Outcome, OutcomeError, OutcomeStatus
 from models.policy import Policy
 from models.request import RouteRequest
 from router.clock import SystemClock
@@ -28,7 +29,12 @@ _N_CALLERS = 8
 _BLOCK = 25
 """So many decisions of one kind, then as many of the other: both meet the same noise of the machine."""
 _FAILING = 0.04
-"""Share of agents that fail in the warm-up until their breakers open."""
+"""Share of agents that ask half of the callers to stay away, whose breakers are open then."""
+_N_FAILURES = _N_CALLERS // 2
+_N_SUCCESSES = 25
+_BUSY = OutcomeError(class_="busy", retry_after_ms=3_600_000)
+_BEATS = 0.01
+"""Share of agents that send a heartbeat in a block: it takes far less than the 150 ms in which so many are due."""
 _HELD = 0.25
 """Share of agents with places held throughout."""
 
@@ -56,14 +62,12 @@ def live_desk(n_agents: int) -> Desk:
 async def warmed(desk: Desk) -> None:
     """Heartbeats of all, outcomes of all, breakers of some open, places held at some."""
     draw, cards = Random(3), desk.snapshot.cards
-    _beat(desk, draw)
+    _beat(desk, cards, draw)
+    n_failing = max(1, round(_FAILING * len(cards)))
     for number, card in enumerate(cards):
-        is_failing = number < max(1, round(_FAILING * len(cards)))
-        for nth in range(25):
-            caller = f"caller-{nth % _N_CALLERS}" if not is_failing else "caller-0"
-            decision = await desk.route(_request(nth, caller, target_agent=card.agent_id))
-            status = "failed" if is_failing else "succeeded"
-            await desk.settle([_outcome(decision, status, draw)])
+        for nth in range(_N_FAILURES if number < n_failing else _N_SUCCESSES):
+            decision = await desk.route(_request(nth, f"caller-{nth % _N_CALLERS}", target_agent=card.agent_id))
+            await desk.settle([_outcome(decision, draw, _BUSY if number < n_failing else None)])
     now_ms = desk.clock.monotonic_ms()
     for number, card in enumerate(cards):
         if number % round(1 / _HELD) == 0:
@@ -79,8 +83,8 @@ async def added(report: Report, n_agents: int, n_calls: int, n_repeats: int) -> 
     """
     desk = live_desk(n_agents)
     await warmed(desk)
-    await _repeat(desk, 2 * _BLOCK, Random(0))
     draw = Random(5)
+    await _repeat(desk, 2 * _BLOCK, draw)
     gc.collect()
     gc.freeze()
     repeats = [await _repeat(desk, n_calls, draw) for _ in range(n_repeats)]
@@ -99,10 +103,10 @@ async def _repeat(desk: Desk, n_calls: int, draw: Random) -> tuple[list[float], 
     with_it: list[float] = []
     without: list[float] = []
     while len(without) < n_calls:
-        _beat(desk, draw)
+        _beat(desk, draw.sample(desk.snapshot.cards, k=ceil(len(desk.snapshot.cards) * _BEATS)), draw)
         requests = [_request(draw.randrange(1000), f"caller-{draw.randrange(_N_CALLERS)}") for _ in range(_BLOCK)]
         decisions = await _block(desk.service, requests, with_it)
-        await desk.settle([_outcome(decision, "succeeded", draw) for decision in decisions if decision.plan])
+        await desk.settle([_outcome(decision, draw) for decision in decisions if decision.plan])
         await _block(desk.without_live, requests, without)
         await desk.flush()
     return with_it, without
@@ -119,9 +123,9 @@ async def _block(service: RouteService, requests: Sequence[RouteRequest], took_m
     return decisions
 
 
-def _beat(desk: Desk, draw: Random) -> None:
+def _beat(desk: Desk, cards: Sequence[AgentCard], draw: Random) -> None:
     now_ms = desk.clock.monotonic_ms()
-    for card in desk.snapshot.cards:
+    for card in cards:
         beat = Heartbeat(digest=desk.snapshot.digest_of[card.key], load=draw.random() / 2, queue_depth=0)
         desk.live.health.beat(card.key, beat, card.heartbeat_s, now_ms, desk.snapshot.policy.defaults.health)
 
@@ -131,9 +135,14 @@ def _request(number: int, caller: str, **more: object) -> RouteRequest:
     return RouteRequest.model_validate(fields)
 
 
-def _outcome(decision: RouteDecision, status: str, draw: Random) -> Outcome:
-    latency_ms = draw.lognormvariate(5, 0.3)
-    return Outcome(decision_id=decision.decision_id, status=status, latency_ms=latency_ms, tokens=100)
+def _outcome(decision: RouteDecision, draw: Random, error: OutcomeError | None = None) -> Outcome:
+    return Outcome(
+        decision_id=decision.decision_id,
+        status=OutcomeStatus.SUCCEEDED if error is None else OutcomeStatus.FAILED,
+        latency_ms=draw.lognormvariate(5, 0.3),
+        tokens=100,
+        error=error,
+    )
 
 
 def _state_told(desk: Desk) -> str:

@@ -62,7 +62,10 @@ def site(folder: Path, max_in_flight: int | None = None) -> Iterator[Site]:
     store = folder / "http.db"
     key = make_key(f"sqlite:///{store}", sorted(permissions_of(cards)))
     intents = sorted({item.intent for card in cards if card.enabled for item in card.capabilities})
-    command = [console_script(), "serve", "--port", str(port), "--store", f"sqlite:///{store}"]
+    policy = folder / "policy.json"
+    # decisions are made long before their outcomes are told: no agent may be full meanwhile
+    policy.write_text(json.dumps({"agents": {card.agent_id: {"max_inflight": 1_000_000} for card in cards}}))
+    command = [console_script(), "serve", "--port", str(port), "--store", f"sqlite:///{store}", "--policy", str(policy)]
     settings = {} if max_in_flight is None else {"AGENCY_ROUTER_MAX_IN_FLIGHT": str(max_in_flight)}
     with served(command, port, folder / "server.log", settings) as server:
         yield Site(server, key, store, [json.dumps({"intent": name}) for name in intents])
@@ -134,11 +137,16 @@ def _outcomes(here: Site, seconds: float) -> list[str]:
     with closing(HTTPConnection(HOST, here.server.port, timeout=60)) as connection:
         while len(found) < n:
             connection.request("POST", "/route/batch", f"[{','.join(_cycled(here.given, _BATCH))}]", headers)
-            for decision in json.loads(connection.getresponse().read()):
-                if decision.get("plan"):
-                    told = {"decision_id": decision["decision_id"], "status": "succeeded", "latency_ms": 210.5}
-                    found.append(json.dumps(told))
-    return found
+            decisions = json.loads(connection.getresponse().read())
+            invoked = [decision["decision_id"] for decision in decisions if decision.get("plan")]
+            if not invoked:
+                raise RuntimeError(f"none of {_BATCH} decisions names an agent, one is {decisions[0]}")
+            found += map(_outcome, invoked)
+    return found[:n]
+
+
+def _outcome(decision_id: str) -> str:
+    return json.dumps({"decision_id": decision_id, "status": "succeeded", "latency_ms": 210.5})
 
 
 def _cycled(texts: Sequence[str], n: int) -> list[str]:

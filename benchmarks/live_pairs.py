@@ -13,9 +13,9 @@ from benchmarks.report import Goal, Report
 from models.card import AgentCard, Capability, RateLimit
 from models.decision import RouteDecision
 from models.live_policy import Quota
-from models.outcome import Outcome
+from models.outcome import Outcome, OutcomeStatus
 from models.policy import Policy
-from models.request import RouteRequest
+from models.request import Caller, RouteRequest
 
 ZERO = Goal("<=", 0)
 _N_AGENTS = 24
@@ -62,7 +62,7 @@ async def pairs(report: Report, n_pairs: int) -> None:
     for first in range(0, n_pairs, _BATCH):
         requests = [_request(number) for number in range(first, min(first + _BATCH, n_pairs))]
         began = perf_counter()
-        n_invoked += await _some(desk, clock, requests, draw)
+        n_invoked += await some(desk, clock, requests, draw)
         took_s += perf_counter() - began
         if first == n_pairs // 5 // _BATCH * _BATCH:
             before_mb = resident_mb(Path("/proc/self/status"))
@@ -90,15 +90,21 @@ async def left_over(desk: Desk, clock: SteppedClock) -> dict[str, int]:
     }
 
 
-async def _some(desk: Desk, clock: SteppedClock, requests: Sequence[RouteRequest], draw: Random) -> int:
-    """Route them, tell their outcomes in another order; how many got an agent."""
+async def some(
+    desk: Desk, clock: SteppedClock, requests: Sequence[RouteRequest], draw: Random, missing: float = _MISSING
+) -> int:
+    """Route them, tell their outcomes in another order; how many got an agent.
+
+    Args:
+        missing: share of the decisions of which nothing is told.
+    """
     outcomes: list[Outcome] = []
     n_invoked = 0
     for request in requests:
         clock.ms += _STEP_MS
         decision = await desk.route(request)
         n_invoked += bool(decision.plan)
-        if decision.plan and draw.random() >= _MISSING:
+        if decision.plan and draw.random() >= missing:
             outcomes += _outcomes(decision, draw)
     draw.shuffle(outcomes)
     await desk.settle(outcomes)
@@ -110,7 +116,7 @@ def _request(number: int) -> RouteRequest:
     return RouteRequest(
         intent=f"intent-{number % 4}",
         payload={"text": f"request {number}"},
-        caller={"agent_id": f"caller-{number % _N_CALLERS}"},
+        caller=Caller(agent_id=f"caller-{number % _N_CALLERS}"),
         budget_tokens=500,
     )
 
@@ -135,7 +141,7 @@ def _outcome(decision: RouteDecision, attempt: int, status: str, draw: Random) -
     return Outcome(
         decision_id=decision.decision_id,
         attempt=attempt,
-        status=status,
+        status=OutcomeStatus(status),
         latency_ms=draw.lognormvariate(5, 0.5),
         tokens=draw.randrange(1000),
     )
