@@ -20,8 +20,8 @@ _USED = frozenset({OutcomeStatus.SUCCEEDED, OutcomeStatus.LOW_CONFIDENCE, Outcom
 
 _SERVED = frozenset({OutcomeStatus.SUCCEEDED, OutcomeStatus.LOW_CONFIDENCE})
 MOST_BLAMED = 3
-"""Where so many requests in a row were blamed for what went wrong at an agent, it is the agent that is ill: in an outage
-of all that serve an intent every request fails everywhere."""
+"""Where so many requests in a row were blamed for what went wrong at an agent, it is the agent that is ill: in an
+outage of all that serve an intent every request fails everywhere."""
 
 _MAX_AGENTS = 10_000
 _ANSWERED_BADLY = frozenset({OutcomeStatus.FAILED, OutcomeStatus.SCHEMA_MISMATCH})

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.service.scene import Scene
 from tests.service.server import CLASSIFYING, SHOP_OPTIONS, Server
 
 Serve = Callable[..., Server]
+Stage = Callable[..., Scene]
 Headers = dict[str, str]
 
 
@@ -57,6 +59,26 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
         keyed = Keyed(server, server.key("one"), server.key("other"), reader, admin)
         server.wait(lambda: server.client.get("/agents").status_code == 401, "no key is needed")
         yield keyed
+
+
+@pytest.fixture(scope="session")
+def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The server of all scenes; each has its namespace, and the policy is that of the scene that was opened last."""
+    with _serving(tmp_path_factory) as start:
+        yield start()
+
+
+@pytest.fixture
+async def stage(stages: Server) -> AsyncIterator[Stage]:
+    """Opens scenes; their agents and clients end with the test."""
+    async with AsyncExitStack() as stack:
+
+        def open_scene(name: str, on: Server = stages, **policy: Any) -> Scene:
+            scene = Scene(on, name, stack)
+            scene.rule(**policy)
+            return scene
+
+        yield open_scene
 
 
 @contextmanager

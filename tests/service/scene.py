@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
@@ -129,6 +129,22 @@ def left_out(decision: dict[str, Any]) -> dict[str, str]:
 def planned(decision: dict[str, Any]) -> list[str]:
     """The agents of a plan, step by step."""
     return [step["target"]["agent_id"] for step in decision["plan"]]
+
+
+async def at_once(n: int, ask: Callable[[], Awaitable[T]]) -> list[T]:
+    """What so many get who ask at the same instant."""
+    return await asyncio.gather(*(ask() for _ in range(n)))
+
+
+async def until_answered(scene: Scene, caller: Orchestrator) -> None:
+    """Ask until agent a has answered."""
+    ends_at = time.monotonic() + WAIT_S
+    while True:
+        done = await caller.ask(**scene.request())
+        if [each[:2] for each in done.attempts] == [("a", "succeeded")]:
+            return
+        assert time.monotonic() < ends_at, done
+        await asyncio.sleep(_LOOK_S)
 
 
 async def until(claim: Callable[[], T], wanted: object, what: str) -> T:
