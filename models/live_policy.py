@@ -136,13 +136,16 @@ class PoisonPolicy(Contract):
 
 
 class SessionPolicy(Contract):
-    """How long a session's bare answer goes back to the agent that asked.
+    """What is remembered of a session.
 
     Attributes:
-        ttl_ms: after the outcome that awaits input; 0 leaves it out.
+        ttl_ms: how long its bare answer goes back to the agent that asked, and its failures count; 0 leaves both out.
+        human_after: so many failures of agents in a row hand it over to people, where an agent declares how
+            (`fallback.human`, SPEC R11).
     """
 
     ttl_ms: Milliseconds = 900_000
+    human_after: Count = 3
 
 
 class QueuePolicy(Contract):

@@ -56,6 +56,12 @@ def invoke(case: Case, plan: list[Attempt], elapsed_ms: float) -> RouteDecision:
     )
 
 
+def hand_over(case: Case, form: FallbackForm, elapsed_ms: float) -> RouteDecision:
+    """Agents have failed this session again and again: people take it from here."""
+    human = Fallback(kind="human", **form.model_dump())
+    return _decision(case, Action.FALLBACK, Reason.DEGRADED, elapsed_ms, fallback=human, candidates=_candidates(case))
+
+
 def queued(case: Case, ticket: QueueTicket | None, elapsed_ms: float) -> RouteDecision:
     """Nobody can take it now: it waits in the degrade queue; a dry run gets no ticket."""
     return _decision(

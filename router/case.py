@@ -14,6 +14,7 @@ from models.reading import Reading
 from models.request import RouteRequest
 from router.eligibility import Eligible
 from router.live.asker import Asker
+from router.live.sessions import SessionKey
 from router.live.standing import OverQuota, Standing
 from router.permit import Grants
 from router.selection import Selection
@@ -93,6 +94,13 @@ class Case:
     def n_llm_tokens(self) -> int:
         """Spent on a language model."""
         return 0 if self.escalated is None else self.escalated.n_tokens
+
+    @property
+    def session(self) -> SessionKey | None:
+        """The session that it belongs to; None where it names none."""
+        request = self.request
+        session_id = request.caller.session_id
+        return None if session_id is None else SessionKey(self.asker.caller, request.namespace, session_id)
 
     def standing_of(self, entry: Entry) -> Standing:
         """Live figures of an eligible one."""

@@ -19,7 +19,7 @@ from router import answers
 from router.case import Case
 from router.clarify import options, question
 from router.extraction import find
-from router.live.sessions import SessionKey, Sessions
+from router.live.sessions import Sessions
 from router.permit import labelled, permits, permitted
 from router.pick import Picker
 from router.snapshot import Entry
@@ -119,11 +119,10 @@ class Decider:
 
     def _answers(self, case: Case) -> bool:
         """Whether this is a session's bare answer: unclear by itself, it goes to the agent that asked for it."""
-        request, reading = case.request, case.reading
+        session, reading = case.session, case.reading
         assert reading is not None
-        if request.caller.session_id is None or not has_words(reading.text):
+        if session is None or not has_words(reading.text):
             return False
-        session = SessionKey(case.asker.caller, request.namespace, request.caller.session_id)
         waiting = self._sessions.waiting(session, self._clock.monotonic_ms())
         if waiting is None or not self._reachable(case, waiting.intent):
             return False

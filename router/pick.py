@@ -7,20 +7,19 @@ from functools import partial
 from math import ceil
 
 from models.candidate import Stage
+from models.card import FallbackForm
 from models.decision import Attempt, Lease, QueueTicket, Reason, RouteDecision
 from models.errors import QuotaExceededError
 from models.ports import Clock
 from router import answers
 from router.case import Case
+from router.case_plan import fingerprint_of, opened_by, plan_of
 from router.degrade_queue import DegradeQueue
 from router.eligibility import check
 from router.live.admission import Admission
-from router.live.fingerprint import business_key, fingerprint
 from router.live.live import Live
-from router.live.open_decisions import OpenDecision, steps_of
 from router.live.standing import Standing
 from router.permit import labelled, permitted
-from router.planner import Callee, plan
 from router.scorer import Blend
 from router.selection import preference_of, select
 from router.snapshot import Entry
@@ -77,10 +76,13 @@ class Picker:
         case.eligible = check(allowed, case.request, case.remaining_ms, partial(self._timeout_ms, case))
         if not case.eligible.entries:
             return self._fallback(case, Reason.DEADLINE if case.late else Reason.NO_CAPABLE_AGENT)
+        human = self._human(case)
+        if human is not None:
+            return answers.hand_over(case, human, self._elapsed_ms(case))
         reason = Reason.POISON_REQUEST if self._is_poison(case) else self._choose(case)
         if reason is not None:
             return await self._nobody(case, reason)
-        steps = self._plan(case)
+        steps = plan_of(case, partial(self._is_probe, case))
         if not case.request.dry_run:
             self._take(case, steps)
         return answers.invoke(case, steps, self._elapsed_ms(case))
@@ -107,30 +109,22 @@ class Picker:
     def _timeout_ms(self, case: Case, entry: Entry) -> int:
         return self._admission.timeout_ms(entry, case.policy)
 
+    def _human(self, case: Case) -> FallbackForm | None:
+        """How people take over a session that agents have failed too often; None where it is not so, or nobody says."""
+        session = case.session
+        if session is None:
+            return None
+        n_failures = self._live.sessions.n_failures(session, self._clock.monotonic_ms())
+        if n_failures < case.policy.session.human_after:
+            return None
+        forms = (entry.card.fallback.human for entry in case.eligible.entries)
+        return next((form for form in forms if form is not None), None)
+
     def _is_poison(self, case: Case) -> bool:
         # most of the time there is none, and no fingerprint is needed
         return len(self._live.poison) > 0 and self._live.poison.is_poison(
-            _fingerprint(case), self._clock.monotonic_ms()
+            fingerprint_of(case), self._clock.monotonic_ms()
         )
-
-    def _plan(self, case: Case) -> list[Attempt]:
-        assert case.selection is not None
-        assert case.reading is not None
-        chosen, request = case.selection.chosen, case.request
-        backup = _backup_of(chosen, case.eligible.entries)
-        if backup is not None and self._is_probe(case, backup):
-            backup = None  # a probe is let through for the target alone, or each plan would hold one
-        asked = case.reading.text if request.payload is None else request.payload
-        steps = plan(
-            _callee(case, chosen),
-            backup=None if backup is None else _callee(case, backup),
-            remaining_ms=case.remaining_ms,
-            key=business_key(request.namespace, chosen.capability.intent, asked, case.trace_id, request.step_index),
-            seed=case.seed,
-        )
-        if len(steps) > 1 and self._is_probe(case, chosen):
-            steps[1:] = [step for step in steps[1:] if step.target is not steps[0].target]
-        return steps
 
     def _is_probe(self, case: Case, entry: Entry) -> bool:
         return not case.is_last_resort and self._admission.would_probe(entry, case.asker)
@@ -139,7 +133,7 @@ class Picker:
         """Take the place, the quota and the probe; from now on an outcome is expected."""
         assert case.selection is not None
         keep_ms = sum(step.timeout_ms + step.backoff_ms for step in steps) + case.policy.lease.grace_ms
-        opened, chosen = _opened(case, steps), case.selection.chosen
+        opened, chosen = opened_by(case, steps), case.selection.chosen
         if self._admission.take(opened, chosen, case.asker, case.snapshot.policy, keep_ms):
             case.lease = Lease.of(id=case.decision_id, expires_at=int(case.checked_ms + keep_ms))
 
@@ -230,45 +224,3 @@ def _leave_out(case: Case, found: Sequence[tuple[Entry, Standing]], kept: set[in
 def _why(case: Case) -> Reason:
     stages = {stage for _, stage in case.eligible.excluded}
     return next((reason for stage, reason in _REASONS if stage in stages), Reason.NO_CAPABLE_AGENT)
-
-
-def _callee(case: Case, entry: Entry) -> Callee:
-    return Callee(entry.card, entry.capability, case.standing_of(entry).timeout_ms)
-
-
-def _opened(case: Case, steps: list[Attempt]) -> OpenDecision:
-    """The decision as its outcomes will be joined to it."""
-    assert case.selection is not None
-    by_agent = {entry.agent: entry for entry in case.eligible.entries}
-    called = [by_agent[step.target.namespace, step.target.agent_id, step.target.version] for step in steps]
-    return OpenDecision(
-        decision_id=case.decision_id,
-        trace_id=case.trace_id,
-        span_id=case.span_id,
-        key=case.grants.caller,
-        caller=case.asker.caller,
-        team=case.request.tenant or "",
-        namespace=case.request.namespace,
-        intent=case.selection.chosen.capability.intent,
-        utterance=case.request.utterance,
-        payload=case.request.payload,
-        session_id=case.request.caller.session_id,
-        steps=steps_of(
-            steps, [entry.card for entry in called], [case.standing_of(entry).timeout_ms for entry in called]
-        ),
-    )
-
-
-def _fingerprint(case: Case) -> str:
-    reading, request = case.reading, case.request
-    assert reading is not None
-    return fingerprint(request.namespace, reading.intent or "", request.utterance, request.payload)
-
-
-def _backup_of(chosen: Entry, eligible: Sequence[Entry]) -> Entry | None:
-    """The agent's backup, if it passed every check itself; one of its own namespace before another."""
-    name = chosen.card.backup_agent_id
-    if name is None:
-        return None
-    backups = [entry for entry in eligible if entry.card.agent_id == name and entry is not chosen]
-    return min(backups, key=lambda entry: (entry.card.namespace != chosen.card.namespace, entry.number), default=None)

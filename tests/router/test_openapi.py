@@ -78,7 +78,7 @@ def test_every_status_that_a_call_can_give_is_documented(call: Call) -> None:
         expected |= {401, 429, 503}
     if call.body is not None:
         expected |= {400, 413, 422}
-    if call.parameters and call.operation_id != "docs_asset":
+    if call.parameters and call.operation_id not in ("docs_asset", "get_ticket"):
         expected |= {422}
     if "grants.require(" in source or call.operation_id == "route":
         expected |= {403}

@@ -289,3 +289,20 @@ async def test_a_bare_answer_goes_back_to_the_agent_that_asked() -> None:
     desk.clock.ms += 900_001
     late = await desk.route(request("988", caller=session))
     assert late.reason is not Reason.STICKY_SESSION
+
+
+async def test_a_session_that_agents_fail_again_and_again_is_handed_over_to_people() -> None:
+    form = {"message_internal": "to the service desk", "message_user": "A colleague will help you."}
+    desk = desk_of(agent("a", fallback={"human": form}), breaker={"enabled": False}, ejection={"enabled": False})
+    session = {"agent_id": "web", "session_id": "s-1"}
+    for number in range(3):
+        decision = await routed(desk, caller=session, payload={"text": str(number)})
+        assert decision.action is Action.INVOKE
+        await post(desk, decision, "failed")
+    handed = await routed(desk, caller=session)
+    assert (handed.action, handed.reason) == (Action.FALLBACK, Reason.DEGRADED)
+    assert handed.fallback is not None
+    assert (handed.fallback.kind, handed.fallback.message_user) == ("human", "A colleague will help you.")
+    other = await routed(desk, caller={"agent_id": "web", "session_id": "s-2"})
+    assert other.action is Action.INVOKE
+    await post(desk, other, "succeeded")

@@ -1,0 +1,82 @@
+"""The plan of a case whose agent is chosen, and the decision as its outcomes will be joined to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from models.decision import Attempt
+from router.case import Case
+from router.live.fingerprint import business_key, fingerprint
+from router.live.open_decisions import OpenDecision, steps_of
+from router.planner import Callee, plan
+from router.snapshot import Entry
+
+
+def plan_of(case: Case, is_probe: Callable[[Entry], bool]) -> list[Attempt]:
+    """The agent that was chosen, retries on it, its backup.
+
+    Args:
+        case: selected.
+        is_probe: whether a call to an entry would be a breaker's probe: one call, which is not made again, and which no
+            plan holds in reserve.
+    """
+    assert case.selection is not None
+    assert case.reading is not None
+    chosen, request = case.selection.chosen, case.request
+    backup = _backup_of(chosen, case.eligible.entries)
+    if backup is not None and is_probe(backup):
+        backup = None
+    asked = case.reading.text if request.payload is None else request.payload
+    steps = plan(
+        _callee(case, chosen),
+        backup=None if backup is None else _callee(case, backup),
+        remaining_ms=case.remaining_ms,
+        key=business_key(request.namespace, chosen.capability.intent, asked, case.trace_id, request.step_index),
+        seed=case.seed,
+    )
+    if len(steps) > 1 and is_probe(chosen):
+        steps[1:] = [step for step in steps[1:] if step.target is not steps[0].target]
+    return steps
+
+
+def _callee(case: Case, entry: Entry) -> Callee:
+    return Callee(entry.card, entry.capability, case.standing_of(entry).timeout_ms)
+
+
+def opened_by(case: Case, steps: list[Attempt]) -> OpenDecision:
+    """The decision as its outcomes will be joined to it."""
+    assert case.selection is not None
+    by_agent = {entry.agent: entry for entry in case.eligible.entries}
+    called = [by_agent[step.target.namespace, step.target.agent_id, step.target.version] for step in steps]
+    return OpenDecision(
+        decision_id=case.decision_id,
+        trace_id=case.trace_id,
+        span_id=case.span_id,
+        key=case.grants.caller,
+        caller=case.asker.caller,
+        team=case.request.tenant or "",
+        namespace=case.request.namespace,
+        intent=case.selection.chosen.capability.intent,
+        utterance=case.request.utterance,
+        payload=case.request.payload,
+        session_id=case.request.caller.session_id,
+        steps=steps_of(
+            steps, [entry.card for entry in called], [case.standing_of(entry).timeout_ms for entry in called]
+        ),
+    )
+
+
+def fingerprint_of(case: Case) -> str:
+    """Of the request, as it was read."""
+    reading, request = case.reading, case.request
+    assert reading is not None
+    return fingerprint(request.namespace, reading.intent or "", request.utterance, request.payload)
+
+
+def _backup_of(chosen: Entry, eligible: Sequence[Entry]) -> Entry | None:
+    """The agent's backup, if it passed every check itself; one of its own namespace before another."""
+    name = chosen.card.backup_agent_id
+    if name is None:
+        return None
+    backups = [entry for entry in eligible if entry.card.agent_id == name and entry is not chosen]
+    return min(backups, key=lambda entry: (entry.card.namespace != chosen.card.namespace, entry.number), default=None)
