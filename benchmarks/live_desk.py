@@ -194,7 +194,7 @@ def desk_of(
         service(NoTaking(NoAdmission(live, clock), live, None, clock)),
         Settlement(registry, live, journal, clock),
         live,
-        Upkeep(live, journal, clock, ids.new),
+        Upkeep(live, lambda: snapshot, journal, clock, ids.new),
         journal,
         snapshot,
         clock,

@@ -95,7 +95,8 @@ def keep_up(
 
         return run
 
-    supervisor.start("live state", Upkeep(parts.live, journal, clock, new_id).run)
+    upkeep = Upkeep(parts.live, lambda: registry.snapshot, journal, clock, new_id)
+    supervisor.start("live state", once_ready(upkeep.run))
     supervisor.start("heartbeats", parts.beats.run)
     supervisor.start("repeats", parts.repeats.run)
     supervisor.start("queue", once_ready(parts.queue.run))

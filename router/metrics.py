@@ -10,7 +10,9 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from router.live_metrics import live_metrics
 from router.running import Parts
+from router.snapshot import Snapshot
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS_S = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
@@ -75,12 +77,16 @@ class _PartsCollector(Collector):
         yield _gauge("ready", "Whether decisions can be made", float(self._parts["readiness"].ready.is_set()))
         yield _gauge("problems", "Parts with a problem", len(self._parts["readiness"].problems))
         yield from self._snapshot()
+        yield from live_metrics(self._parts["live"].live, self._in_force(), self._parts["clock"].monotonic_ms())
         yield from _garbage()
 
+    def _in_force(self) -> Snapshot | None:
+        return self._parts["registry"].snapshot if self._parts["readiness"].ready.is_set() else None
+
     def _snapshot(self) -> Iterator[Metric]:
-        if not self._parts["readiness"].ready.is_set():
+        snapshot = self._in_force()
+        if snapshot is None:
             return
-        snapshot = self._parts["registry"].snapshot
         yield _gauge("cards", "Agent cards", len(snapshot.cards))
         yield _gauge("capabilities", "Capabilities", len(snapshot.entries))
         yield _gauge("index_rows", "Texts in the index", snapshot.index.n_rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection
 
 from feedback.attribution import Charge, Party
 from models.outcome import Outcome, OutcomeStatus
@@ -112,9 +113,9 @@ class Effects:
         if charged.party is Party.AGENT:
             self._charge_agent(opened, outcome, charged.failed, now_ms, snapshot)
         else:
-            self._give_up(opened, outcome.attempt, step)
             named = outcome.error.dependency if outcome.error is not None else None
             charged_to = (named,) if charged.party is Party.DEPENDENCY and named is not None else ()
+            self._give_up(opened, outcome.attempt, step, charged_to)
         for dependency in charged_to:
             key = DependencyKey(dependency, step.agent[0])
             self._live.changes += self._live.breakers.record_dependency(
@@ -163,11 +164,13 @@ class Effects:
                 self._charge(opened, told.outcome, Charge(Party.AGENT, True), now_ms, snapshot)
                 opened.told[attempt] = told._replace(charged=Party.AGENT)
 
-    def _give_up(self, opened: OpenDecision, attempt: int, step: Step) -> None:
+    def _give_up(self, opened: OpenDecision, attempt: int, step: Step, judged: Collection[str] = ()) -> None:
+        """The call says nothing of the agent, nor of its dependencies but those that are `judged` by it."""
         call = (opened.decision_id, attempt)
         self._live.breakers.give_up(TargetKey(opened.caller, step.agent), call)
         for dependency in step.depends_on:
-            self._live.breakers.give_up(DependencyKey(dependency, step.agent[0]), call)
+            if dependency not in judged:
+                self._live.breakers.give_up(DependencyKey(dependency, step.agent[0]), call)
 
     def _settle_quota(self, opened: OpenDecision, outcome: Outcome, now_ms: float) -> None:
         quotas, told = self._live.quotas, {**opened.told, outcome.attempt: Told(outcome, "", 0)}

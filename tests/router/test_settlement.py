@@ -13,6 +13,7 @@ from models.events import OutcomeRow, UsageRow
 from models.key import ADMIN
 from models.outcome import Effect, Outcome, OutcomeError, Receipt
 from models.policy import NamespacePolicy, Policy
+from router.live.breaker_state import BreakerState, DependencyKey
 from router.permit import OPEN, Grants
 from tests.builders import capability, card, request
 from tests.service_builders import Desk, key_grants, service_of
@@ -99,7 +100,9 @@ async def test_an_amendment_replaces_the_earlier_contribution_exactly() -> None:
     [view] = desk.live.breakers.listed(desk.clock.monotonic_ms())
     assert (view.n_calls, view.n_failures) == (2, 0)
     used = [row for row in desk.records.rows if isinstance(row, UsageRow) and row.agent_id == "a"]
-    assert [sum(row[place] for row in used) for place in range(5, 12)] == [2, 2, 2, 25, 0.0, 2, 50.0]
+    n_calls = sum(row.n_calls for row in used)
+    assert (n_calls, sum(row.n_succeeded for row in used), sum(row.tokens for row in used)) == (2, 2, 25)
+    assert (sum(row.n_latencies for row in used), sum(row.latency_ms for row in used)) == (2, 50.0)
     assert in_flight(desk) == 0
 
 
@@ -271,6 +274,20 @@ async def test_a_shared_dependency_takes_out_all_that_need_it() -> None:
     assert decision.target is not None
     assert decision.target.agent_id == "c"
     assert {each.agent_id: each.excluded for each in decision.candidates[1:]} == {"a": "dependency", "b": "dependency"}
+
+
+async def test_a_probe_that_fails_by_the_dependency_opens_its_breaker_again() -> None:
+    desk = desk_of(agent("a", depends_on=["crm"]), dependency={"min_calls": 1, "jitter": 0.0})
+    error = OutcomeError(dependency="crm").model_dump(by_alias=True)
+    await post(desk, await routed(desk, payload={"text": "1"}), "failed", error=error)
+    desk.clock.ms += 30_000
+    probe = await routed(desk, payload={"text": "2"})
+    assert probe.action is Action.INVOKE
+    await post(desk, probe, "failed", error=error)
+    view = desk.live.breakers.view(DependencyKey("crm", "default"), desk.clock.monotonic_ms())
+    assert view is not None
+    assert view.state is BreakerState.OPEN
+    assert (await routed(desk, payload={"text": "3"})).reason is Reason.BREAKER_OPEN
 
 
 async def test_a_bare_answer_goes_back_to_the_agent_that_asked() -> None:
