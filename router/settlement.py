@@ -114,19 +114,15 @@ class Settlement:
         steps += [step_of(change) for change in self._live.told_changes()]
         rows: list[Row] = [
             span_row(opened.trace_id, opened.span_id, None, "router", steps, wall_ms, opened.key),
-            OutcomeRow(
-                opened.decision_id,
-                outcome.attempt,
-                outcome.idempotency_key,
-                opened.key,
-                outcome.model_dump_json(by_alias=True, exclude_unset=True),
-                charged.party.value,
-                wall_ms,
-            ),
+            _outcome_row(opened, outcome, charged.party.value, wall_ms),
             _usage(opened, outcome, at_ms, cards, 1),
         ]
         if before is not None:
             rows.append(_usage(opened, before.outcome, at_ms, cards, -1))
+        for other, attempt in self._live.told_recharged():
+            # the same outcome once more: of an attempt's rows the newest says who is charged
+            again = other.told[attempt]
+            rows.append(_outcome_row(other, again.outcome, again.charged, wall_ms))
         return rows
 
 
@@ -138,6 +134,18 @@ def _is_same(one: Outcome, other: Outcome) -> bool:
 
 def _receipt(outcome: Outcome, effect: Effect, charged: str) -> Receipt:
     return Receipt.of(decision_id=outcome.decision_id, attempt=outcome.attempt, effect=effect, charged_to=charged)
+
+
+def _outcome_row(opened: OpenDecision, outcome: Outcome, charged: str, wall_ms: int) -> OutcomeRow:
+    return OutcomeRow(
+        opened.decision_id,
+        outcome.attempt,
+        outcome.idempotency_key,
+        opened.key,
+        outcome.model_dump_json(by_alias=True, exclude_unset=True),
+        charged,
+        wall_ms,
+    )
 
 
 def _usage(

@@ -52,7 +52,7 @@ class Effects:
             told = None if earlier is None else earlier.told.get(attempt)
             if earlier is not None and told is not None and told.charged == Party.AGENT:
                 self._uncharge(earlier, attempt, now_ms)
-                earlier.told[attempt] = told._replace(charged=Party.REQUEST)
+                self._recharge(earlier, attempt, Party.REQUEST)
                 blamed_at.add(earlier.steps[attempt - 1].agent)
         for each in blamed_at:
             self._n_blamed[each] = self._n_blamed.pop(each, 0) + 1
@@ -162,7 +162,12 @@ class Effects:
             told = None if opened is None else opened.told.get(attempt)
             if opened is not None and told is not None and told.charged == Party.REQUEST:
                 self._charge(opened, told.outcome, Charge(Party.AGENT, True), now_ms, snapshot)
-                opened.told[attempt] = told._replace(charged=Party.AGENT)
+                self._recharge(opened, attempt, Party.AGENT)
+
+    def _recharge(self, opened: OpenDecision, attempt: int, party: Party) -> None:
+        """Another one is to blame for an earlier outcome than it seemed."""
+        opened.told[attempt] = opened.told[attempt]._replace(charged=party.value)
+        self._live.recharged.append((opened, attempt))
 
     def _give_up(self, opened: OpenDecision, attempt: int, step: Step, judged: Collection[str] = ()) -> None:
         """The call says nothing of the agent, nor of its dependencies but those that are `judged` by it."""

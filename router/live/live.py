@@ -9,7 +9,7 @@ from router.live.breaker_state import Transition
 from router.live.breakers import Breakers
 from router.live.health import Health
 from router.live.leases import Leases
-from router.live.open_decisions import OpenDecisions
+from router.live.open_decisions import OpenDecision, OpenDecisions
 from router.live.outliers import Ejection, Outliers
 from router.live.poison import Poison
 from router.live.quotas import Quotas
@@ -26,6 +26,7 @@ class Live:
         posting: callers that have posted an outcome; places are taken for these alone, since nothing would give them
             back for the others.
         changes: of breakers and ejections, that nobody has written down yet.
+        recharged: earlier outcomes (decision and attempt) that are charged to another than before, the same.
     """
 
     rng: Random
@@ -39,11 +40,17 @@ class Live:
     opened: OpenDecisions = field(default_factory=OpenDecisions)
     posting: set[str] = field(default_factory=set)
     changes: list[Transition | Ejection] = field(default_factory=list)
+    recharged: list[tuple[OpenDecision, int]] = field(default_factory=list)
     breakers: Breakers = field(init=False)
 
     def __post_init__(self) -> None:
         """Breakers draw from `rng`."""
         self.breakers = Breakers(self.rng)
+
+    def told_recharged(self) -> list[tuple[OpenDecision, int]]:
+        """The outcomes that are charged to another, which is written down now."""
+        recharged, self.recharged = self.recharged, []
+        return recharged
 
     def told_changes(self) -> list[Transition | Ejection]:
         """The changes, which are written down now."""

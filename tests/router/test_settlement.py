@@ -214,6 +214,8 @@ async def test_a_request_that_fails_on_two_agents_is_poison_and_costs_neither() 
     assert (await post(desk, second, "failed")).charged_to == "request"
     now_ms = desk.clock.monotonic_ms()
     assert [view.n_calls for view in desk.live.breakers.listed(now_ms)] in ([], [0], [0, 0])
+    charged = {row.decision_id: row.charged for row in desk.records.rows if isinstance(row, OutcomeRow)}
+    assert charged == {first.decision_id: "request", second.decision_id: "request"}
     third = await routed(desk, **fields)
     assert (third.action, third.reason) == (Action.FALLBACK, Reason.POISON_REQUEST)
     assert (await routed(desk, payload={"text": "another"})).action is Action.INVOKE
