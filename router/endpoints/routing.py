@@ -144,7 +144,7 @@ def _key(context: Context) -> str | None:
     if len(given) > 1:
         message = "is needed once"
         raise InvalidRequestError(f"{KEY_HEADER}: {message}", [FieldProblem(KEY_HEADER, message)])
-    return str(checked(KEY_HEADER, given[0], Identifier))
+    return str(checked(KEY_HEADER, given[0].decode("latin-1"), Identifier))
 
 
 def _count(context: Context, decision: RouteDecision) -> None:
