@@ -11,12 +11,13 @@ from time import perf_counter
 
 from benchmarks.live_desk import Desk, desk_of
 from benchmarks.report import Goal, Quantiles, Report
-from models.card import AgentCard, Capability
+from models.card import AgentCard, Capability, RateLimit
 from models.decision import RouteDecision
 from models.heartbeat import Heartbeat
 from models.live_policy import Quota
 from models.outcome import Outcome, OutcomeError, OutcomeStatus
 from models.policy import Policy
+from models.ports import Clock
 from models.request import RouteRequest
 from router.clock import SystemClock
 from router.permit import OPEN
@@ -39,8 +40,9 @@ _HELD = 0.25
 """Share of agents with places held throughout."""
 
 
-def live_desk(n_agents: int) -> Desk:
-    """Agents of one intent, with dependencies, rate limits, backups and quotas."""
+def live_desk(n_agents: int, clock: Clock | None = None) -> Desk:
+    """Agents of one intent, with dependencies, backups and quotas; None takes the system's clock."""
+    draw = Random(2)
     cards = [
         AgentCard(
             agent_id=f"agent-{number}",
@@ -48,15 +50,21 @@ def live_desk(n_agents: int) -> Desk:
             idempotent=True,
             backup_agent_id=f"agent-{(number + 1) % n_agents}",
             depends_on=[f"store-{number % 5}"] if number % 3 == 0 else [],
-            capabilities=[Capability(intent=_INTENT, quality=0.9, input_schema="text", output_schema="text")],
+            rate_limit=RateLimit(window_ms=1000, max_calls=100_000) if number % 5 == 0 else None,
+            capabilities=[
+                # not all as good as each other: a draw among a thousand would cost one kind more than the other
+                Capability(intent=_INTENT, quality=draw.uniform(0.5, 0.95), input_schema="text", output_schema="text"),
+                # for the warm-up, in which a decision among all would take long
+                Capability(intent=f"own-{number}", input_schema="text", output_schema="text"),
+            ],
         )
         for number in range(n_agents)
     ]
     quotas = [
         Quota(per_caller=True, window_ms=3_600_000, max_calls=100_000_000),
-        Quota(per_agent=True, window_ms=60_000, max_calls=1_000_000),
+        Quota(caller="caller-1", window_ms=60_000, max_tokens=1_000_000_000),
     ]
-    return desk_of(cards, Policy(quotas=quotas), SystemClock())
+    return desk_of(cards, Policy(quotas=quotas), SystemClock() if clock is None else clock)
 
 
 async def warmed(desk: Desk) -> None:
@@ -64,9 +72,9 @@ async def warmed(desk: Desk) -> None:
     draw, cards = Random(3), desk.snapshot.cards
     _beat(desk, cards, draw)
     n_failing = max(1, round(_FAILING * len(cards)))
-    for number, card in enumerate(cards):
+    for number in range(len(cards)):
         for nth in range(_N_FAILURES if number < n_failing else _N_SUCCESSES):
-            decision = await desk.route(_request(nth, f"caller-{nth % _N_CALLERS}", target_agent=card.agent_id))
+            decision = await desk.route(_request(nth, f"caller-{nth % _N_CALLERS}", intent=f"own-{number}"))
             await desk.settle([_outcome(decision, draw, _BUSY if number < n_failing else None)])
     now_ms = desk.clock.monotonic_ms()
     for number, card in enumerate(cards):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from random import Random
@@ -20,7 +20,7 @@ from models.decision import Attempt, RouteDecision
 from models.errors import RequestError
 from models.events import DecisionRow, EventRow, OutcomeRow, RepeatRow, Row, UsageQuery, UsageRow
 from models.outcome import Outcome, Receipt
-from models.policy import NamespacePolicy, Policy
+from models.policy import Policy
 from models.ports import Clock, RecordStore
 from models.request import RouteRequest
 from router.assemble import Generations, assemble, texts_of
@@ -108,14 +108,16 @@ class NoRecords:
 class NoAdmission(Admission):
     """Live state left out: every agent is as if nothing were known of it, and nothing is taken."""
 
-    def timeout_ms(self, entry: Entry, policy: NamespacePolicy) -> int:
-        """The card's."""
-        return entry.card.timeout_ms
+    def figures(self, entries: Sequence[Entry], policy: Policy) -> dict[int, Standing]:
+        """Fresh, all of them."""
+        return {entry.number: entry.fresh for entry in entries}
 
     def over_quota(self, asker: Asker, policy: Policy) -> OverQuota | None:
         """Never."""
 
-    def look(self, entries: Sequence[Entry], asker: Asker, policy: Policy) -> list[Standing]:
+    def look(
+        self, entries: Sequence[Entry], asker: Asker, policy: Policy, figures: Mapping[int, Standing]
+    ) -> list[Standing]:
         """Fresh, all of them."""
         return [entry.fresh for entry in entries]
 

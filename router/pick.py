@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from math import ceil
 
@@ -73,13 +73,14 @@ class Picker:
         if not allowed:
             return answers.deny(case, self._elapsed_ms(case))
         case.checked_ms = self._clock.now_ms()
-        case.eligible = check(allowed, case.request, case.remaining_ms, partial(self._timeout_ms, case))
+        figures = self._admission.figures(allowed, case.snapshot.policy)
+        case.eligible = check(allowed, case.request, case.remaining_ms, lambda entry: figures[entry.number].timeout_ms)
         if not case.eligible.entries:
             return self._fallback(case, Reason.DEADLINE if case.late else Reason.NO_CAPABLE_AGENT)
         human = self._human(case)
         if human is not None:
             return answers.hand_over(case, human, self._elapsed_ms(case))
-        reason = Reason.POISON_REQUEST if self._is_poison(case) else self._choose(case)
+        reason = Reason.POISON_REQUEST if self._is_poison(case) else self._choose(case, figures)
         if reason is not None:
             return await self._nobody(case, reason)
         steps = plan_of(case, partial(self._is_probe, case))
@@ -87,13 +88,14 @@ class Picker:
             self._take(case, steps)
         return answers.invoke(case, steps, self._elapsed_ms(case))
 
-    def _choose(self, case: Case) -> Reason | None:
+    def _choose(self, case: Case, figures: Mapping[int, Standing]) -> Reason | None:
         """Select among those that can take it now; the reason where nobody can."""
         case.over = self._admission.over_quota(case.asker, case.snapshot.policy)
         if case.over is not None:
             case.wait_ms = case.over.retry_after_ms
             return Reason.QUOTA
-        found = list(zip(case.eligible.entries, self._looked(case), strict=True))
+        looked = self._admission.look(case.eligible.entries, case.asker, case.snapshot.policy, figures)
+        found = list(zip(case.eligible.entries, looked, strict=True))
         able = [(entry, standing) for entry, standing in found if standing.stage is None]
         if not able:
             able = _last_resort(case, found)
@@ -105,9 +107,6 @@ class Picker:
         case.standings = [standing for _, standing in able]
         self._select(case)
         return None
-
-    def _timeout_ms(self, case: Case, entry: Entry) -> int:
-        return self._admission.timeout_ms(entry, case.policy)
 
     def _human(self, case: Case) -> FallbackForm | None:
         """How people take over a session that agents have failed too often; None where it is not so, or nobody says."""
@@ -136,9 +135,6 @@ class Picker:
         opened, chosen = opened_by(case, steps), case.selection.chosen
         if self._admission.take(opened, chosen, case.asker, case.snapshot.policy, keep_ms):
             case.lease = Lease.of(id=case.decision_id, expires_at=int(case.checked_ms + keep_ms))
-
-    def _looked(self, case: Case) -> list[Standing]:
-        return self._admission.look(case.eligible.entries, case.asker, case.snapshot.policy)
 
     def _select(self, case: Case) -> None:
         reading, request = case.reading, case.request

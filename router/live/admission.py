@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from models.candidate import Stage
 from models.live_policy import EjectionPolicy
@@ -10,13 +11,16 @@ from models.policy import NamespacePolicy, Policy
 from models.ports import Clock
 from router.live.asker import Asker
 from router.live.breaker_state import BreakerState, BreakerView, DependencyKey, TargetKey
-from router.live.health_score import share_weight
+from router.live.figured import Figured
 from router.live.live import Live
 from router.live.open_decisions import OpenDecision
 from router.live.quota_rules import QuotaRules
-from router.live.standing import OverQuota, Standing, headroom
-from router.live.vitals import HealthState
+from router.live.quotas import Claim
+from router.live.standing import OverQuota, Standing
 from router.snapshot import Entry
+
+_TakenOut: TypeAlias = tuple[Stage, float | None]
+"""What takes an agent out, and after how many ms that may be over."""
 
 
 class Admission:
@@ -27,10 +31,12 @@ class Admission:
         self._clock = clock
         self._policy: Policy | None = None
         self._rules = QuotaRules(())
+        self._figured = Figured(live)
 
-    def timeout_ms(self, entry: Entry, policy: NamespacePolicy) -> int:
-        """Suggested timeout of an agent (SPEC R5)."""
-        return self._live.health.timeout_ms(entry.agent, entry.card, self._clock.monotonic_ms(), policy.health)
+    def figures(self, entries: Sequence[Entry], policy: Policy) -> dict[int, Standing]:
+        """Health, load, latency and suggested timeout (SPEC R5) of each entry, by its number."""
+        health = {namespace: policy.of(namespace).health for namespace in {entry.agent[0] for entry in entries}}
+        return self._figured.all(entries, health, self._clock.monotonic_ms())
 
     def over_quota(self, asker: Asker, policy: Policy) -> OverQuota | None:
         """The caller's own quota that has no room for another call; None where all have."""
@@ -47,17 +53,37 @@ class Admission:
         wait_ms = quota.window_ms if refused.retry_after_ms is None else refused.retry_after_ms
         return OverQuota(quota, wait_ms, f"{told} in {quota.window_ms} ms")
 
-    def look(self, entries: Sequence[Entry], asker: Asker, policy: Policy) -> list[Standing]:
-        """The standing of each entry; all of them serve one intent."""
-        now_ms = self._clock.monotonic_ms()
-        rules = self._rules_of(policy)
+    def look(
+        self, entries: Sequence[Entry], asker: Asker, policy: Policy, figures: Mapping[int, Standing]
+    ) -> list[Standing]:
+        """The standing of each entry; all of them serve one intent.
+
+        Args:
+            entries: who may be chosen.
+            asker: who asks.
+            policy: the whole one.
+            figures: of at least these entries, made in the same turn of the event loop.
+        """
+        now_ms, rules = self._clock.monotonic_ms(), self._rules_of(policy)
         here = policy.of(asker.namespace)
+        troubled = self._live.breakers.troubled_targets(asker.caller)
+        gates = _Gates(self._live, asker, now_ms)
         standings = []
         for entry in entries:
-            namespace = entry.agent[0]
-            holds = here if namespace == asker.namespace else policy.of(namespace)
-            standings.append(self._standing(entry, asker, holds, rules, now_ms))
-        if self._live.outliers:
+            standing = figures[entry.number]
+            if standing.stage is None:
+                agent = entry.agent
+                holds = here if agent[0] == asker.namespace else policy.of(agent[0])
+                breaker = troubled.get(agent) if troubled else None
+                if breaker is not None and not breaker.admits(now_ms, holds.breaker):
+                    wait_ms = _wait_ms(breaker.view(now_ms), now_ms)
+                    standing = standing._replace(stage=Stage.BREAKER, retry_after_ms=wait_ms)
+                elif entry.card.depends_on or not standing.load or rules.limits(entry.card):
+                    taken_out = gates.taken_out(entry, standing, holds, rules.of_agent(asker, entry.card))
+                    if taken_out is not None:
+                        standing = standing._replace(stage=taken_out[0], retry_after_ms=taken_out[1])
+            standings.append(standing)
+        if self._live.outliers.has_ejected:
             self._eject(entries, standings, policy, now_ms)
         return standings
 
@@ -103,66 +129,6 @@ class Admission:
             self._policy, self._rules = policy, QuotaRules(policy.quotas)
         return self._rules
 
-    def _standing(
-        self, entry: Entry, asker: Asker, holds: NamespacePolicy, rules: QuotaRules, now_ms: float
-    ) -> Standing:
-        live, agent, card = self._live, entry.agent, entry.card
-        vitals = live.health.vitals(agent, card, now_ms, holds.health)
-        if vitals.state is HealthState.DOWN:
-            return entry.fresh._replace(health=0.0, stage=Stage.DOWN)
-        n_in_flight = live.leases.in_flight(agent)
-        figures = self._figures(entry, vitals.score, vitals.warmup, n_in_flight, holds, now_ms)
-        breaker = live.breakers.troubled_targets(asker.caller).get(agent)
-        if breaker is not None and not breaker.admits(now_ms, holds.breaker):
-            return figures._replace(stage=Stage.BREAKER, retry_after_ms=_wait_ms(breaker.view(now_ms), now_ms))
-        if card.depends_on:
-            figures = self._by_dependencies(figures, entry, asker, holds, now_ms)
-            if figures.stage is not None:
-                return figures
-        if n_in_flight >= card.max_inflight and asker.caller in live.posting:
-            return figures._replace(stage=Stage.CAPACITY)
-        claims = rules.of_agent(asker, card)
-        refused = live.quotas.peek(claims, asker.n_tokens, now_ms) if claims else None
-        if refused is not None:
-            return figures._replace(stage=Stage.QUOTA, retry_after_ms=refused.retry_after_ms)
-        return figures
-
-    def _figures(
-        self, entry: Entry, score: float, warmup: float, n_in_flight: int, holds: NamespacePolicy, now_ms: float
-    ) -> Standing:
-        health, agent, card = self._live.health, entry.agent, entry.card
-        measured = health.latencies.figures(agent, now_ms, holds.health.window_ms)
-        reported = health.reported(agent, now_ms, holds.health.window_ms)
-        if score == 1.0 and warmup == 1.0 and not n_in_flight and not measured.n_outcomes and reported is None:
-            return entry.fresh
-        load = n_in_flight / card.max_inflight
-        if reported is not None and reported.load is not None:
-            load = max(load, reported.load)
-        is_measured = measured.mean_ms is not None and measured.n_latencies >= holds.health.min_outcomes
-        return Standing(
-            health=score,
-            load=headroom(load),
-            share_weight=share_weight(card.weight, score, load, warmup),
-            latency_ms=measured.mean_ms if is_measured and measured.mean_ms is not None else float(card.timeout_ms),
-            timeout_ms=health.timeout_ms(agent, card, now_ms, holds.health),
-        )
-
-    def _by_dependencies(
-        self, figures: Standing, entry: Entry, asker: Asker, holds: NamespacePolicy, now_ms: float
-    ) -> Standing:
-        live = self._live
-        for dependency in entry.card.depends_on:
-            key = DependencyKey(dependency, entry.agent[0])
-            if not live.breakers.admits(key, now_ms, holds.dependency):
-                view = live.breakers.view(key, now_ms)
-                wait_ms = None if view is None else _wait_ms(view, now_ms)
-                return figures._replace(stage=Stage.DEPENDENCY, retry_after_ms=wait_ms)
-            if asker.is_retry:
-                wait_ms = live.retry_tokens.wait_ms(key, now_ms, holds.dependency)
-                if wait_ms is None or wait_ms > 0:
-                    return figures._replace(stage=Stage.DEPENDENCY, retry_after_ms=wait_ms)
-        return figures
-
     def _eject(self, entries: Sequence[Entry], standings: list[Standing], policy: Policy, now_ms: float) -> None:
         """Take out those that do worse than their peers, unless too few would be left."""
         outliers = self._live.outliers
@@ -177,6 +143,55 @@ class Admission:
             for place in places:
                 if standings[place].stage is None and outliers.is_ejected(entries[place].agent, group, now_ms):
                     standings[place] = standings[place]._replace(stage=Stage.EJECTED)
+
+
+class _Gates:
+    """What stands between one request and the agents that no breaker of its caller keeps it from."""
+
+    def __init__(self, live: Live, asker: Asker, now_ms: float) -> None:
+        self._live = live
+        self._asker = asker
+        self._now_ms = now_ms
+        self._is_posting = asker.caller in live.posting
+        self._by_dependency: dict[tuple[str, str], _TakenOut | None] = {}
+
+    def taken_out(
+        self, entry: Entry, standing: Standing, holds: NamespacePolicy, claims: Sequence[Claim]
+    ) -> _TakenOut | None:
+        """Why the agent cannot take the call now; None where it can."""
+        card, live = entry.card, self._live
+        for dependency in card.depends_on:
+            taken_out = self._of_dependency(dependency, entry.agent[0], holds)
+            if taken_out is not None:
+                return taken_out
+        # without headroom it may be full by its own report alone
+        if self._is_posting and not standing.load and live.leases.in_flight(entry.agent) >= card.max_inflight:
+            return Stage.CAPACITY, None
+        if claims:
+            refused = live.quotas.peek(claims, self._asker.n_tokens, self._now_ms)
+            if refused is not None:
+                return Stage.QUOTA, refused.retry_after_ms
+        return None
+
+    def _of_dependency(self, dependency: str, namespace: str, holds: NamespacePolicy) -> _TakenOut | None:
+        """The same for all agents of a namespace that need it, and so asked once."""
+        try:
+            return self._by_dependency[dependency, namespace]
+        except KeyError:
+            found = self._asked(DependencyKey(dependency, namespace), holds)
+            self._by_dependency[dependency, namespace] = found
+            return found
+
+    def _asked(self, key: DependencyKey, holds: NamespacePolicy) -> _TakenOut | None:
+        live, now_ms = self._live, self._now_ms
+        if not live.breakers.admits(key, now_ms, holds.dependency):
+            view = live.breakers.view(key, now_ms)
+            return Stage.DEPENDENCY, None if view is None else _wait_ms(view, now_ms)
+        if self._asker.is_retry:
+            wait_ms = live.retry_tokens.wait_ms(key, now_ms, holds.dependency)
+            if wait_ms is None or wait_ms > 0:
+                return Stage.DEPENDENCY, wait_ms
+        return None
 
 
 def _wait_ms(view: BreakerView, now_ms: float) -> float | None:

@@ -163,6 +163,10 @@ class Health:
             return life.vitals
         return life.look(card, time_ms, self._measured(agent, now_ms, policy), policy)
 
+    def current(self, now_ms: float) -> tuple[Mapping[AgentKey, Life], float]:
+        """(the lives of agents, the time by which their vitals hold): for who asks of very many at once."""
+        return self._lives, self._time(now_ms)
+
     def reported(self, agent: AgentKey, now_ms: float, max_age_ms: float) -> Heartbeat | None:
         """The last heartbeat; None where it is `max_age_ms` old, or there was none since the router's start."""
         life = self._lives.get(agent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
@@ -55,6 +56,11 @@ class Leases:
     def in_flight(self, agent: AgentKey) -> int:
         """Places held at an agent."""
         return self._n_at.get(agent, 0)
+
+    @property
+    def counts(self) -> Mapping[AgentKey, int]:
+        """Places held, by agent; agents with none are not in it."""
+        return self._n_at
 
     def take(self, lease_id: str, agent: AgentKey, max_inflight: int | None, expires_ms: float, now_ms: float) -> bool:
         """Take a place, unless the agent is full.

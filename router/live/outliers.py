@@ -96,6 +96,11 @@ class Outliers:
     def __len__(self) -> int:
         return len(self._records)
 
+    @property
+    def has_ejected(self) -> bool:
+        """False only where nobody is ejected anywhere."""
+        return bool(self._ejected)
+
     def record(
         self,
         group: Group,

@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from models.card import AgentCard
 from models.live_policy import Quota
 from router.live.asker import Asker
+from router.live.keys import AgentKey
 from router.live.quotas import Claim
+
+MAX_CLAIMED = 50_000
+"""So many pairs of a caller and an agent have their claims kept; beyond that all are made anew."""
 
 
 class QuotaRules:
@@ -25,13 +29,31 @@ class QuotaRules:
         named = [(quota, quota.model_dump_json()) for quota in quotas]
         self._own = [each for each in named if not each[0].is_of_agent]
         self._of_agent = [each for each in named if each[0].is_of_agent]
+        self._claims: dict[tuple[str, str, AgentKey], tuple[AgentCard, list[Claim]]] = {}
 
     def own(self, asker: Asker) -> list[tuple[Quota, Claim]]:
         """The caller's own quotas, whichever agent it gets."""
         return [(quota, _claim(quota, name, asker, None)) for quota, name in self._own if _holds(quota, asker)]
 
-    def of_agent(self, asker: Asker, card: AgentCard) -> list[Claim]:
+    def limits(self, card: AgentCard) -> bool:
+        """False where no call of this agent counts anywhere but in its caller's own quotas."""
+        return card.rate_limit is not None or bool(self._of_agent)
+
+    def of_agent(self, asker: Asker, card: AgentCard) -> Sequence[Claim]:
         """The quotas of an agent, or of this caller at this agent."""
+        if not self.limits(card):
+            return ()
+        where = (asker.caller, asker.namespace, card.key)
+        known = self._claims.get(where)
+        if known is not None and known[0] is card:
+            return known[1]
+        if len(self._claims) >= MAX_CLAIMED:
+            self._claims.clear()
+        claims = self._of(asker, card)
+        self._claims[where] = (card, claims)
+        return claims
+
+    def _of(self, asker: Asker, card: AgentCard) -> list[Claim]:
         claims = [
             _claim(quota, name, asker, card)
             for quota, name in self._of_agent

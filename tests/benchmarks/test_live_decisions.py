@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from benchmarks.live_decisions import live_desk, warmed
+from benchmarks.live_desk import SteppedClock
 from models.request import Caller, RouteRequest
 from router.permit import OPEN
 
 
 async def test_live_state_left_out_decides_by_the_cards_alone_and_takes_nothing() -> None:
-    desk = live_desk(6)
+    clock = SteppedClock()
+    desk = live_desk(6, clock)
     await warmed(desk)
+    clock.ms += 1000
     request = RouteRequest(intent="billing", caller=Caller(agent_id="caller-0"), limit=10)
     n_leases, n_opened = len(desk.live.leases), len(desk.live.opened)
     without, _ = await desk.without_live.route(request, OPEN)
