@@ -14,7 +14,7 @@ import selectors
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from time import perf_counter
 
 _END_OF_HEAD = b"\r\n\r\n"
@@ -54,6 +54,7 @@ class Outcome:
 
     Attributes:
         latencies_ms: of answers with the plan's `good` status.
+        sent_ms: the same answers, counted from when a connection was free to send the request.
         statuses: status → how many.
         n_bytes: mean size of an answer's body.
         n_answers: all that came, those of the warm-up too.
@@ -64,6 +65,7 @@ class Outcome:
     statuses: dict[str, int]
     n_bytes: float
     n_answers: int
+    sent_ms: list[float] = field(default_factory=list)
 
     @property
     def per_s(self) -> float:
@@ -109,7 +111,7 @@ class Connection(asyncio.Protocol):
         self._answered = answered
         self._data = bytearray()
         self._transport: asyncio.Transport | None = None
-        self.sent_at = 0.0
+        self.due_at = self.sent_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
@@ -119,7 +121,7 @@ class Connection(asyncio.Protocol):
     def send(self, message: bytes, counted_from: float) -> None:
         """Send a request whose latency is counted from an instant of `perf_counter`."""
         assert self._transport is not None
-        self.sent_at = counted_from
+        self.due_at, self.sent_at = counted_from, perf_counter()
         self._transport.write(message)
 
     def data_received(self, data: bytes) -> None:
@@ -147,6 +149,7 @@ class Load:
         self._idle: list[Connection] = []
         self._waiting: deque[float] = deque()
         self._latencies: list[float] = []
+        self._sent_ms: list[float] = []
         self._statuses: dict[str, int] = {}
         self._n_bytes = 0
         self._n_answers = 0
@@ -175,7 +178,7 @@ class Load:
         for connection in connections:
             connection.close()
         mean_bytes = self._n_bytes / max(1, self._n_answers)
-        return Outcome(plan.seconds, self._latencies, self._statuses, mean_bytes, self._n_answers)
+        return Outcome(plan.seconds, self._latencies, self._statuses, mean_bytes, self._n_answers, self._sent_ms)
 
     async def _open_loop(self, instants: Sequence[float], begin: float) -> None:
         for instant in instants:
@@ -202,11 +205,12 @@ class Load:
         self._n_answers += 1
         self._n_bytes += n_bytes
         # a closed loop counts what ends within the time, an open one what was due within it
-        marked = connection.sent_at if self._plan.per_s > 0 else now
+        marked = connection.due_at if self._plan.per_s > 0 else now
         if self._counts_from <= marked < self._ends_at:
             self._statuses[str(status)] = self._statuses.get(str(status), 0) + 1
             if status == self._plan.good:
-                self._latencies.append((now - connection.sent_at) * 1000)
+                self._latencies.append((now - connection.due_at) * 1000)
+                self._sent_ms.append((now - connection.sent_at) * 1000)
         if self._waiting:
             self._send(connection, self._waiting.popleft())
         elif self._plan.per_s == 0 and now < self._ends_at:

@@ -104,7 +104,9 @@ class Case:
 
     def standing_of(self, entry: Entry) -> Standing:
         """Live figures of an eligible one."""
-        return self.standings[self.eligible.entries.index(entry)]
+        # `index` would compare all fields of each one that it is not
+        pairs = zip(self.eligible.entries, self.standings, strict=True)
+        return next(standing for other, standing in pairs if other is entry)
 
     @property
     def late(self) -> list[Entry]:

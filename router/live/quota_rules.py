@@ -11,7 +11,7 @@ from router.live.keys import AgentKey
 from router.live.quotas import Claim
 
 MAX_CLAIMED = 50_000
-"""So many pairs of a caller and an agent have their claims kept; beyond that all are made anew."""
+"""So many callers, and pairs of a caller and an agent, have their claims kept; beyond that all are made anew."""
 
 
 class QuotaRules:
@@ -29,11 +29,21 @@ class QuotaRules:
         named = [(quota, quota.model_dump_json()) for quota in quotas]
         self._own = [each for each in named if not each[0].is_of_agent]
         self._of_agent = [each for each in named if each[0].is_of_agent]
+        self._own_of: dict[tuple[str, str], list[tuple[Quota, Claim]]] = {}
         self._claims: dict[tuple[str, str, AgentKey], tuple[AgentCard, list[Claim]]] = {}
 
     def own(self, asker: Asker) -> list[tuple[Quota, Claim]]:
         """The caller's own quotas, whichever agent it gets."""
-        return [(quota, _claim(quota, name, asker, None)) for quota, name in self._own if _holds(quota, asker)]
+        if not self._own:
+            return []
+        where = (asker.caller, asker.namespace)
+        found = self._own_of.get(where)
+        if found is None:
+            if len(self._own_of) >= MAX_CLAIMED:
+                self._own_of.clear()
+            found = [(quota, _claim(quota, name, asker, None)) for quota, name in self._own if _holds(quota, asker)]
+            self._own_of[where] = found
+        return found
 
     def limits(self, card: AgentCard) -> bool:
         """False where no call of this agent counts anywhere but in its caller's own quotas."""
