@@ -19,6 +19,7 @@ from models.outcome import Outcome, OutcomeError, OutcomeStatus
 from models.policy import Policy
 from models.ports import Clock
 from models.request import RouteRequest
+from router.app import calm_collector
 from router.clock import SystemClock
 from router.permit import OPEN
 from router.service import RouteService
@@ -93,10 +94,11 @@ async def added(report: Report, n_agents: int, n_calls: int, n_repeats: int) -> 
     await warmed(desk)
     draw = Random(5)
     await _repeat(desk, 2 * _BLOCK, draw)
-    gc.collect()
-    gc.freeze()
+    thresholds = gc.get_threshold()
+    calm_collector()  # as it is served
     repeats = [await _repeat(desk, n_calls, draw) for _ in range(n_repeats)]
     gc.unfreeze()
+    gc.set_threshold(*thresholds)
     with_it = Quantiles.of([each for each, _ in repeats])
     without = Quantiles.of([each for _, each in repeats])
     told = f"{n_agents:,} agents of one intent"
