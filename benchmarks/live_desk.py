@@ -32,7 +32,6 @@ from router.live.admission import Admission
 from router.live.asker import Asker
 from router.live.live import Live
 from router.live.open_decisions import OpenDecision
-from router.live.standing import OverQuota, Standing
 from router.live.upkeep import Upkeep
 from router.permit import OPEN
 from router.pick import Picker
@@ -41,6 +40,7 @@ from router.registry import Registry
 from router.service import Ids, RouteService
 from router.settlement import Settlement
 from router.snapshot import Entry, Snapshot
+from router.standing import OverQuota, Standing
 
 START_MS = 1_700_000_000_000.0
 _FLUSH_MS = 60_000

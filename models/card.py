@@ -17,6 +17,9 @@ JsonSchema = dict[str, Any] | BuiltInSchema
 Example = Annotated[str, Field(min_length=1, max_length=4000)]
 Message = Annotated[str, Field(max_length=2000)]
 
+AgentKey = tuple[str, str, str]
+"""(namespace, agent_id, version): the key of a card."""
+
 MAX_RETRIES = 2
 """After this many retries on the same agent there are no more, whatever a card says."""
 
@@ -156,7 +159,7 @@ class AgentCard(Contract):
     a2a: dict[str, Any] | None = None
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> AgentKey:
         """(namespace, agent_id, version)."""
         return (self.namespace, self.agent_id, self.version)
 

@@ -15,10 +15,10 @@ from models.request import RouteRequest
 from router.eligibility import Eligible
 from router.live.asker import Asker
 from router.live.sessions import SessionKey
-from router.live.standing import OverQuota, Standing
 from router.permit import Grants
 from router.selection import Selection
 from router.snapshot import Entry, Snapshot
+from router.standing import OverQuota, Standing
 
 
 @dataclass(slots=True)

@@ -18,11 +18,11 @@ from router.degrade_queue import DegradeQueue
 from router.eligibility import check
 from router.live.admission import Admission
 from router.live.live import Live
-from router.live.standing import Standing
 from router.permit import labelled, permitted
 from router.scorer import Blend
 from router.selection import preference_of, select
 from router.snapshot import Entry
+from router.standing import Standing
 from router.wire import dumps
 
 _LAST_RESORT = frozenset({Stage.BREAKER, Stage.DEPENDENCY, Stage.EJECTED, Stage.DOWN})

@@ -9,7 +9,6 @@ from models.candidate import Candidate, Stage, WhyNot
 from models.decision import Reason
 from models.policy import NamespacePolicy
 from models.request import Preference, RouteRequest
-from router.live.standing import Standing
 from router.scorer import (
     Blend,
     Choice,
@@ -24,6 +23,7 @@ from router.scorer import (
     score,
 )
 from router.snapshot import Entry
+from router.standing import Standing
 from router.why_not import why_not
 
 _USUAL_TOKENS = 1000

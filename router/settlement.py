@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from feedback.attribution import Call, Charge, charge
-from models.card import AgentCard
+from models.card import AgentCard, AgentKey
 from models.errors import ConflictError, FieldProblem, InvalidRequestError, NotFoundError, RequestError
 from models.events import HOUR_MS, OutcomeRow, Row, UsageRow
 from models.key import ADMIN
@@ -14,7 +14,6 @@ from models.ports import Clock
 from router.journal import Journal
 from router.live.change_events import step_of
 from router.live.effects import Effects
-from router.live.keys import AgentKey
 from router.live.live import Live
 from router.live.open_decisions import OpenDecision, Told, of_record
 from router.permit import Grants

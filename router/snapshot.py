@@ -11,12 +11,11 @@ import numpy as np
 from intent.entities.properties import Property
 from intent.normalize import match_key
 from intent.rules import Rules
-from models.card import AgentCard, Capability
+from models.card import AgentCard, AgentKey, Capability
 from models.policy import Policy
 from models.reading import Neighbour
 from router.index import Bools, Index, Ints, Mask
-from router.live.keys import AgentKey
-from router.live.standing import Standing, fresh_standing
+from router.standing import Standing, fresh_standing
 
 _MAX_MASKS = 512
 

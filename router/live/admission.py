@@ -16,8 +16,8 @@ from router.live.live import Live
 from router.live.open_decisions import OpenDecision
 from router.live.quota_rules import QuotaRules
 from router.live.quotas import Claim
-from router.live.standing import OverQuota, Standing
 from router.snapshot import Entry
+from router.standing import OverQuota, Standing
 
 _TakenOut: TypeAlias = tuple[Stage, float | None]
 """What takes an agent out, and after how many ms that may be over."""

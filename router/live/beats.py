@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
+from models.card import AgentKey
 from models.ports import Clock, HeartbeatStore, StoredHeartbeat
 from router.live.health import Health
-from router.live.keys import AgentKey
 
 SAVE_S = 5.0
 """How often heartbeats are stored: a restart counts from its own start anyway."""

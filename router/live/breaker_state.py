@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-from router.live.keys import AgentKey
+from models.card import AgentKey
 
 
 class TargetKey(NamedTuple):

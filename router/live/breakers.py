@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from random import Random
 from types import MappingProxyType
 
+from models.card import AgentKey
 from models.live_policy import BreakerPolicy, DependencyPolicy
 from router.live.breaker import NAMED, Breaker
 from router.live.breaker_state import (
@@ -18,7 +19,7 @@ from router.live.breaker_state import (
     TargetKey,
     Transition,
 )
-from router.live.keys import AgentKey, CallId
+from router.live.keys import CallId
 
 _NO_TARGETS: Mapping[AgentKey, Breaker] = MappingProxyType({})
 

@@ -6,10 +6,11 @@ from collections import OrderedDict
 from collections.abc import Collection
 
 from feedback.attribution import Charge, Party
+from models.card import AgentKey
 from models.outcome import Outcome, OutcomeStatus
 from router.live.breaker_state import DependencyKey, TargetKey
 from router.live.fingerprint import fingerprint
-from router.live.keys import AgentKey, CallId
+from router.live.keys import CallId
 from router.live.leases import Lease
 from router.live.live import Live
 from router.live.open_decisions import OpenDecision, Step, Told

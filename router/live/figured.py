@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from models.candidate import Stage
-from models.card import AgentCard
+from models.card import AgentCard, AgentKey
 from models.live_policy import HealthPolicy
-from router.live.health_score import share_weight
-from router.live.keys import AgentKey
 from router.live.live import Live
-from router.live.standing import Standing, headroom
 from router.live.vitals import HealthState, Vitals
 from router.snapshot import Entry
+from router.standing import Standing, headroom, share_weight
 
 MAX_AGENTS = 20_000
 """Beyond that all are worked out anew."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 
-from models.card import AgentCard
+from models.card import AgentCard, AgentKey
 from models.heartbeat import Heartbeat
 from models.live_policy import HealthPolicy
 from router.live.health_score import ProbeResult, suggested_timeout_ms
-from router.live.keys import AgentKey, CallId
+from router.live.keys import CallId
 from router.live.latencies import Figures, Latencies
 from router.live.life import Life
 from router.live.vitals import NEVER_HEARD, HealthState, HealthView, ProbeReport, Vitals

@@ -12,7 +12,6 @@ from models.heartbeat import Heartbeat
 from models.live_policy import HealthPolicy
 from router.live.latencies import Figures
 
-LEAST_LOAD = 0.1
 LEAST_WARMUP = 0.05
 """An agent that warms up gets little from its first moment on, not nothing: else it would never be seen to work."""
 
@@ -129,21 +128,6 @@ def warmup_factor(age_ms: float, warmup_s: float) -> float:
     if warmup_s <= 0:
         return 1.0
     return min(1.0, max(LEAST_WARMUP, age_ms / (warmup_s * 1000)))
-
-
-def share_weight(base: float, health: float, load: float, warmup: float = 1.0) -> float:
-    """Weight among near-equals: base * health / max(load, 0.1), rounded to 2 (SPEC R2), and the part of a warm-up.
-
-    Args:
-        base: the card's weight.
-        health: score, 0..1.
-        load: share of the capacity in use, 0..1.
-        warmup: `warmup_factor`.
-
-    >>> share_weight(100, health=0.9, load=0.5), share_weight(100, health=0.9, load=0.5, warmup=0.25)
-    (180.0, 45.0)
-    """
-    return round(base * health * warmup / max(load, LEAST_LOAD), 2)
 
 
 def suggested_timeout_ms(card_timeout_ms: int, measured: Figures, policy: HealthPolicy) -> int:

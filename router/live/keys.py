@@ -1,9 +1,6 @@
-"""What live state is kept by."""
+"""What live state is kept by, beside the keys of cards."""
 
 from __future__ import annotations
-
-AgentKey = tuple[str, str, str]
-"""(namespace, agent_id, version): the key of a card."""
 
 CallId = tuple[str, int]
 """(decision_id, attempt): the call that an outcome tells of."""

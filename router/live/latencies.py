@@ -7,7 +7,8 @@ from collections.abc import Collection
 from math import ceil, fsum, isnan, nan
 from typing import NamedTuple
 
-from router.live.keys import AgentKey, CallId
+from models.card import AgentKey
+from router.live.keys import CallId
 
 _STEP = 20
 """Quantiles are computed anew once one in so many outcomes has come, gone or been taken back since the last time."""

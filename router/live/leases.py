@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from router.live.keys import AgentKey
+from models.card import AgentKey
 
 _SPARE_ENTRIES = 64
 

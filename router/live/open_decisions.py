@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from models.card import AgentCard
+from models.card import AgentCard, AgentKey
 from models.decision import Attempt
 from models.events import DecisionRow, OutcomeRow
 from models.outcome import Outcome
-from router.live.keys import AgentKey
 
 MAX_DECISIONS = 20_000
 """The oldest fall out of memory beyond that; their outcomes are joined by the record."""

@@ -7,9 +7,10 @@ from enum import StrEnum
 from math import floor
 from typing import NamedTuple, TypeAlias
 
+from models.card import AgentKey
 from models.live_policy import EjectionPolicy
 from router.live.call_window import CallWindow
-from router.live.keys import AgentKey, CallId
+from router.live.keys import CallId
 from router.live.peer_medians import PeerMedians
 
 Group: TypeAlias = tuple[str, str]

@@ -6,9 +6,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from math import inf
 
+from models.card import AgentKey
 from models.live_policy import EjectionPolicy
 from router.live.call_window import CallWindow
-from router.live.keys import AgentKey
 
 _MIN_PEERS = 2
 _MAX_AGE = 1 / 60

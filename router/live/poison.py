@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import NamedTuple
 
+from models.card import AgentKey
 from models.live_policy import PoisonPolicy
-from router.live.keys import AgentKey, CallId
+from router.live.keys import CallId
 
 MAX_REQUESTS = 10_000
 MAX_FAILURES = 128

@@ -12,11 +12,10 @@ from typing import NamedTuple
 import httpx
 import numpy as np
 
-from models.card import AgentCard, Probe
+from models.card import AgentCard, AgentKey, Probe
 from models.ports import Clock
 from router.live.health import Health
 from router.live.health_score import ProbeResult
-from router.live.keys import AgentKey
 from router.live.probe import Probed, probe_client, send_probe
 from router.live.probe_hosts import ProbeHosts
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from models.card import AgentCard
+from models.card import AgentCard, AgentKey
 from models.live_policy import Quota
 from router.live.asker import Asker
-from router.live.keys import AgentKey
 from router.live.quotas import Claim
 
 MAX_CLAIMED = 50_000

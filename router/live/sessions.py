@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import NamedTuple
 
-from router.live.keys import AgentKey
+from models.card import AgentKey
 
 MAX_SESSIONS = 100_000
 

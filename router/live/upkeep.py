@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from models.card import AgentKey
 from models.events import EventType, Row
 from models.ports import Clock
 from router.journal import Journal
 from router.live.change_events import readmitted, step_of
 from router.live.effects import Effects
-from router.live.keys import AgentKey
 from router.live.live import Live
 from router.live.vitals import HealthState
 from router.snapshot import Snapshot

@@ -18,11 +18,11 @@ from router.endpoints.feedback import MAX_OUTCOMES
 from router.endpoints.live import AgentHealth, BreakerEntry, LayerScores, Measured, ProbeView
 from router.live.breaker_state import BreakerReason, BreakerState
 from router.live.effects import MOST_BLAMED
-from router.live.health_score import LEAST_LOAD, LEAST_WARMUP, PROBE_SCORES, ProbeResult
+from router.live.health_score import LEAST_WARMUP, PROBE_SCORES, ProbeResult
 from router.live.outliers import EjectionReason
 from router.live.probe import MAX_BODY_BYTES
-from router.live.standing import HEADROOM
 from router.live.vitals import DownReason, HealthState
+from router.standing import HEADROOM, LEAST_LOAD
 from tests.docs.pages import code, named, page, rows, sections
 
 FEEDBACK = sections(page("feedback.md"))

@@ -4,10 +4,11 @@ from random import Random
 
 import pytest
 
+from models.card import AgentKey
 from models.live_policy import BreakerPolicy, DependencyPolicy
 from router.live.breaker_state import BreakerReason, BreakerState, DependencyKey, TargetKey, Transition
 from router.live.breakers import Breakers
-from router.live.keys import AgentKey, CallId
+from router.live.keys import CallId
 
 POLICY = BreakerPolicy(min_calls=5, open_ms=1000, jitter=0.0, window_ms=10_000)
 SHARED = DependencyPolicy(min_calls=5, open_ms=1000, jitter=0.0, window_ms=10_000, min_agents=2)

@@ -8,8 +8,8 @@ from models.heartbeat import Heartbeat
 from models.policy import NamespacePolicy
 from router.live.figured import Figured
 from router.live.live import Live
-from router.live.standing import Standing
 from router.snapshot import Entry, Snapshot
+from router.standing import Standing
 from tests.builders import card, snapshot_of
 
 HOLDS = NamespacePolicy()

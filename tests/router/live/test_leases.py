@@ -5,8 +5,8 @@ import tracemalloc
 
 import pytest
 
+from models.card import AgentKey
 from router.live import leases as module
-from router.live.keys import AgentKey
 from router.live.leases import Lease, Leases
 
 A: AgentKey = ("default", "a", "1.0.0")

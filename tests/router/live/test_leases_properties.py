@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from router.live.keys import AgentKey
+from models.card import AgentKey
 from router.live.leases import Lease, Leases
 
 AGENTS: list[AgentKey] = [("default", name, "1.0.0") for name in "abc"]

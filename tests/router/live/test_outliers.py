@@ -5,9 +5,10 @@ from itertools import count
 
 import pytest
 
+from models.card import AgentKey
 from models.live_policy import EjectionPolicy
 from router.live import peer_medians
-from router.live.keys import AgentKey, CallId
+from router.live.keys import CallId
 from router.live.outliers import Ejection, EjectionReason, Group, Outliers
 
 GROUP: Group = ("default", "refund_status")

@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from models.card import AgentKey
 from models.live_policy import EjectionPolicy
-from router.live.keys import AgentKey
 from router.live.outliers import Ejection, EjectionReason, Group, Outliers
 
 GROUP: Group = ("default", "refund_status")

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import doctest
 
+from models.card import AgentKey
 from models.live_policy import PoisonPolicy
 from router.live import poison as module
-from router.live.keys import AgentKey
 from router.live.poison import MAX_FAILURES, Poison, Verdict
 
 A: AgentKey = ("default", "a", "1.0.0")

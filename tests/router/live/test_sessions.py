@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import doctest
 
+from models.card import AgentKey
 from router.live import sessions as module
-from router.live.keys import AgentKey
 from router.live.sessions import SessionKey, Sessions, Waiting
 
 A: AgentKey = ("default", "a", "1.0.0")

@@ -7,10 +7,12 @@ from typing import NamedTuple
 from models.candidate import Stage
 from models.card import AgentCard
 from models.live_policy import Quota
-from router.live.health_score import share_weight
 
 HEADROOM = 0.3
 """With less than this share of its places free an agent's load begins to weigh (`docs/selection.md`)."""
+
+
+LEAST_LOAD = 0.1
 
 
 class Standing(NamedTuple):
@@ -54,6 +56,21 @@ def headroom(utilization: float) -> float:
     [1.0, 1.0, 0.5, 0.0]
     """
     return min(1.0, max(0.0, (1.0 - utilization) / HEADROOM))
+
+
+def share_weight(base: float, health: float, load: float, warmup: float = 1.0) -> float:
+    """Weight among near-equals: base * health / max(load, 0.1), rounded to 2 (SPEC R2), and the part of a warm-up.
+
+    Args:
+        base: the card's weight.
+        health: score, 0..1.
+        load: share of the capacity in use, 0..1.
+        warmup: `warmup_factor`.
+
+    >>> share_weight(100, health=0.9, load=0.5), share_weight(100, health=0.9, load=0.5, warmup=0.25)
+    (180.0, 45.0)
+    """
+    return round(base * health * warmup / max(load, LEAST_LOAD), 2)
 
 
 def fresh_standing(card: AgentCard) -> Standing:
