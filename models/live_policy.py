@@ -171,8 +171,8 @@ class Quota(Contract):
         caller: whose calls; None means each caller by itself, where `per_caller`, else all of them together.
         agent: to which agent; None means each agent by itself, where `per_agent`, else all of them together.
         namespace: of the request; None means any.
-        over: what a request over the quota gets: another agent (only where the quota is an agent's), a ticket, a
-            degraded answer, or 429.
+        over: what a request over the quota gets, where it is an agent's and no other can take it: a ticket, a degraded
+            answer, or (only where it tells callers apart) 429.
     """
 
     caller: Label | None = None
@@ -191,6 +191,8 @@ class Quota(Contract):
             raise ValueError("a quota needs 'max_calls' or 'max_tokens'")
         if not (self.is_of_caller or self.is_of_agent):
             raise ValueError("a quota needs one of 'caller', 'per_caller', 'agent', 'per_agent'")
+        if self.over == "reject" and not self.is_of_caller:
+            raise ValueError("'over: reject' is for quotas of callers: 'caller' or 'per_caller'")
         return self
 
     @property

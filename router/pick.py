@@ -102,11 +102,18 @@ class Picker:
         if len(able) < len(found):
             _leave_out(case, found, {entry.number for entry, _ in able})
         if not able:
-            return _why(case)
+            return self._reason(case)
         case.eligible.entries = [entry for entry, _ in able]
         case.standings = [standing for _, standing in able]
         self._select(case)
         return None
+
+    def _reason(self, case: Case) -> Reason:
+        reason = _why(case)
+        if reason is Reason.QUOTA:
+            entries = [entry for entry, stage in case.eligible.excluded if stage is Stage.QUOTA]
+            case.over = self._admission.over_quota_of(entries, case.asker, case.snapshot.policy)
+        return reason
 
     def _human(self, case: Case) -> FallbackForm | None:
         """How people take over a session that agents have failed too often; None where it is not so, or nobody says."""
@@ -163,8 +170,7 @@ class Picker:
         if over is not None and over.quota.over == "reject" and case.may_refuse:
             wait_ms = ceil(over.retry_after_ms)
             raise QuotaExceededError(f"the quota of {case.asker.caller!r} is used up: {over.told}", wait_ms)
-        asks_for_ticket = case.policy.unavailable == "queue" if over is None else over.quota.over == "queue"
-        if asks_for_ticket and reason in _WAITS:
+        if _asks_for_ticket(case) and reason in _WAITS:
             ticket = await self._ticket(case)
             if ticket is not None or case.request.dry_run:
                 return answers.queued(case, ticket, self._elapsed_ms(case))
@@ -193,6 +199,14 @@ class Picker:
 
     def _elapsed_ms(self, case: Case) -> float:
         return self._clock.monotonic_ms() - case.started_ms
+
+
+def _asks_for_ticket(case: Case) -> bool:
+    """Of a quota of the caller alone `over` decides; where agents cannot take it, `unavailable` may say so too."""
+    over = case.over
+    if over is not None and over.quota.over == "queue":
+        return True
+    return case.policy.unavailable == "queue" and (over is None or over.quota.is_of_agent)
 
 
 def _last_resort(case: Case, found: Sequence[tuple[Entry, Standing]]) -> list[tuple[Entry, Standing]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from models.candidate import Stage
-from models.live_policy import EjectionPolicy
+from models.live_policy import EjectionPolicy, Quota
 from models.policy import NamespacePolicy, Policy
 from models.ports import Clock
 from router.live.asker import Asker
@@ -15,7 +15,7 @@ from router.live.figured import Figured
 from router.live.live import Live
 from router.live.open_decisions import OpenDecision
 from router.live.quota_rules import QuotaRules
-from router.live.quotas import Claim
+from router.live.quotas import Claim, Refused
 from router.snapshot import Entry
 from router.standing import OverQuota, Standing
 
@@ -47,11 +47,17 @@ class Admission:
         refused = self._live.quotas.peek(claims, asker.n_tokens, self._clock.monotonic_ms())
         if refused is None:
             return None
-        quota = own[claims.index(refused.claim)][0]
-        limits = [f"{quota.max_calls} calls", f"{quota.max_tokens} tokens"]
-        told = " and ".join(limit for limit in limits if not limit.startswith("None"))
-        wait_ms = quota.window_ms if refused.retry_after_ms is None else refused.retry_after_ms
-        return OverQuota(quota, wait_ms, f"{told} in {quota.window_ms} ms")
+        return _over(own[claims.index(refused.claim)][0], refused)
+
+    def over_quota_of(self, entries: Iterable[Entry], asker: Asker, policy: Policy) -> OverQuota | None:
+        """The first quota of one of these agents that has no room; None where only rate limits of cards have none."""
+        rules, now_ms = self._rules_of(policy), self._clock.monotonic_ms()
+        for entry in entries:
+            refused = self._live.quotas.peek(rules.of_agent(asker, entry.card), asker.n_tokens, now_ms)
+            quota = None if refused is None else rules.quota_of(refused.claim)
+            if quota is not None and refused is not None:
+                return _over(quota, refused)
+        return None
 
     def look(
         self, entries: Sequence[Entry], asker: Asker, policy: Policy, figures: Mapping[int, Standing]
@@ -192,6 +198,13 @@ class _Gates:
             if wait_ms is None or wait_ms > 0:
                 return Stage.DEPENDENCY, wait_ms
         return None
+
+
+def _over(quota: Quota, refused: Refused) -> OverQuota:
+    limits = [f"{quota.max_calls} calls", f"{quota.max_tokens} tokens"]
+    told = " and ".join(limit for limit in limits if not limit.startswith("None"))
+    wait_ms = quota.window_ms if refused.retry_after_ms is None else refused.retry_after_ms
+    return OverQuota(quota, wait_ms, f"{told} in {quota.window_ms} ms")
 
 
 def _wait_ms(view: BreakerView, now_ms: float) -> float | None:

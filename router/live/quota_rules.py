@@ -28,6 +28,7 @@ class QuotaRules:
         named = [(quota, quota.model_dump_json()) for quota in quotas]
         self._own = [each for each in named if not each[0].is_of_agent]
         self._of_agent = [each for each in named if each[0].is_of_agent]
+        self._by_name = {name: quota for quota, name in named}
         self._own_of: dict[tuple[str, str], list[tuple[Quota, Claim]]] = {}
         self._claims: dict[tuple[str, str, AgentKey], tuple[AgentCard, list[Claim]]] = {}
 
@@ -43,6 +44,10 @@ class QuotaRules:
             found = [(quota, _claim(quota, name, asker, None)) for quota, name in self._own if _holds(quota, asker)]
             self._own_of[where] = found
         return found
+
+    def quota_of(self, claim: Claim) -> Quota | None:
+        """The quota that a claim is made of; None for the rate limit of a card."""
+        return self._by_name.get(str(claim.key[0]))
 
     def limits(self, card: AgentCard) -> bool:
         """False where no call of this agent counts anywhere but in its caller's own quotas."""

@@ -8,7 +8,7 @@ import pytest
 
 from models.card import AgentCard
 from models.decision import Action, Reason, RouteDecision
-from models.errors import ConflictError, InvalidRequestError, NotFoundError
+from models.errors import ConflictError, InvalidRequestError, NotFoundError, QuotaExceededError
 from models.events import OutcomeRow, UsageRow
 from models.key import ADMIN
 from models.outcome import Effect, Outcome, OutcomeError, Receipt
@@ -325,3 +325,34 @@ async def test_a_session_that_agents_fail_again_and_again_is_handed_over_to_peop
     other = await routed(desk, caller={"agent_id": "web", "session_id": "s-2"})
     assert other.action is Action.INVOKE
     await post(desk, other, "succeeded")
+
+
+@pytest.mark.parametrize(
+    ("over", "unavailable"), [("queue", "fallback"), ("degrade", "queue"), ("degrade", "fallback")]
+)
+async def test_over_an_agents_quota_another_gets_it_then_the_quota_or_the_policy_says(
+    over: str, unavailable: str
+) -> None:
+    quota = {"agent": "a", "max_calls": 1, "over": over}
+    policy = Policy.model_validate({"quotas": [quota], "defaults": {"unavailable": unavailable}})
+    desk = service_of([agent("a"), agent("b", quality=0.1)], policy)
+    targets = [(await routed(desk)).target for _ in range(2)]
+    assert [target and target.agent_id for target in targets] == ["a", "b"]
+    nobody = await routed(desk, exclude=["b"], dry_run=True)
+    expected = Action.FALLBACK if (over, unavailable) == ("degrade", "fallback") else Action.QUEUE
+    assert nobody.action is expected
+    assert nobody.retry_after_ms == 3_600_000
+
+
+async def test_a_caller_over_its_quota_at_an_agent_may_be_refused() -> None:
+    quota = {"agent": "a", "per_caller": True, "max_calls": 1, "over": "reject"}
+    desk = service_of([agent("a")], Policy.model_validate({"quotas": [quota]}))
+    await routed(desk, caller={"agent_id": "greedy"})
+    with pytest.raises(QuotaExceededError, match="1 calls in 3600000 ms"):
+        await routed(desk, caller={"agent_id": "greedy"})
+    assert (await routed(desk, caller={"agent_id": "modest"})).action is Action.INVOKE
+
+
+def test_a_quota_that_tells_no_callers_apart_refuses_none() -> None:
+    with pytest.raises(ValueError, match="'over: reject' is for quotas of callers"):
+        Policy.model_validate({"quotas": [{"agent": "a", "max_calls": 1, "over": "reject"}]})
