@@ -176,7 +176,9 @@ def overload(report: Report, folder: Path, seconds: float, overload_s: float, n_
         half = [_only(send(replace(open_loop, per_s=per_s / 2, seed=seed)), 200) for seed in range(n_repeats)]
         calm = Quantiles.of([each.latencies_ms for each in half])
         report.add_latency("decisions at half load", calm)
-        send(replace(open_loop, per_s=per_s * 2, seconds=overload_s / 6))  # so that all memory that it takes is taken
+        # until as many decisions are at hand as ever are, so that all memory that it takes is taken
+        filling_s = max(overload_s / 6, 1.5 * _MOST_READY / per_s)
+        send(replace(open_loop, per_s=per_s * 2, seconds=filling_s))
         time.sleep(1)
         before_mb = here.server.memory_mb()
         found = send(replace(open_loop, per_s=per_s * 2, seconds=overload_s))
