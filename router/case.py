@@ -33,6 +33,7 @@ class Case:
         explain: whether all candidates are listed.
         escalated: how asking a language model ended; None where nobody thought of it.
         hides_intent: whether the answer keeps quiet about the intent that was read (`hide_denied`).
+        asker: in whose name it comes.
         given_ms: the deadline that the caller named as an instant (epoch); None where it named none.
         may_refuse: whether the caller's own limits may end in an error; in a batch they are answers.
         sticky_agent: the agent that asked this session for the answer that this request is.
@@ -73,17 +74,17 @@ class Case:
     lease: Lease | None = None
     is_last_resort: bool = False
     degraded: list[str] = field(default_factory=list)
+    asker: Asker = field(init=False)
 
     @property
     def remaining_ms(self) -> float:
         """What an agent's call may take."""
         return self.deadline.remaining_ms(self.checked_ms)
 
-    @property
-    def asker(self) -> Asker:
-        """In whose name it comes."""
+    def __post_init__(self) -> None:
+        """Tell in whose name it comes."""
         request = self.request
-        return Asker(
+        self.asker = Asker(
             request.caller.agent_id or self.grants.caller,
             request.namespace,
             is_retry=request.retry_of is not None or (request.attempt or 1) > 1,

@@ -13,6 +13,7 @@ from models.errors import NotReadyError, OverloadedError, RouterError, Unauthent
 from router.endpoints.body import headers
 from router.endpoints.call import Call, Context
 from router.metrics import Metrics
+from router.one_write import N_AHEAD
 from router.permit import OPEN, Grants
 from router.problems import response_of
 from router.running import LOOPBACK, Parts
@@ -38,7 +39,7 @@ class InFlightLimit:
         answer = _Counted(send, self._metrics)
         if scope["path"] in _UNCOUNTED:
             return await self._app(scope, receive, answer)
-        if self._metrics.in_flight >= self._max:
+        if max(self._metrics.in_flight, scope.get("state", {}).get(N_AHEAD, 0)) >= self._max:
             refusal = OverloadedError(f"{self._max} requests are under way already", retry_after_ms=_RETRY_MS)
             return await response_of(refusal)(scope, receive, answer)
         self._metrics.in_flight += 1

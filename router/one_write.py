@@ -45,9 +45,22 @@ class OneWrite:
             self._transport.writelines(pieces)
 
 
+N_AHEAD = "n_ahead"
+"""In a request's state: how many others were read before it and are not answered yet."""
+
+
 class HttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol over such a transport."""
+    """uvicorn's protocol over such a transport; it tells each request how many are before it.
+
+    A request that need not wait for anything runs in one go, so those that arrived with it stand in line where nothing
+    else counts them.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin a connection."""
         super().connection_made(cast(asyncio.Transport, OneWrite(transport, self.loop)))
+
+    def on_headers_complete(self) -> None:
+        """A request is read."""
+        self.scope["state"][N_AHEAD] = len(self.tasks)
+        super().on_headers_complete()

@@ -19,6 +19,9 @@ _NODE = "router"
 _REQUEST, _READ, _ROUTE, _RESPONSE = (
     kind.value for kind in (EventType.REQUEST, EventType.READ, EventType.ROUTE, EventType.RESPONSE)
 )
+_MOST_FIGURES = 16
+"""Of so many agents, those ranked first, the live figures are recorded."""
+
 _ROOM_WAIT_MS = 1000.0
 
 
@@ -66,7 +69,7 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
                 "deadline_ms": case.deadline.at_ms,
                 "encoder_id": case.snapshot.encoder_id,
                 "grants": _grants(case.grants),
-                **_live_figures(case),
+                **_live_figures(case, decision),
             }
         ).decode(),
         happened_at=int(case.now_ms),
@@ -89,15 +92,23 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
     return [span, record, _usage(case, record)]
 
 
-def _live_figures(case: Case) -> dict[str, object]:
-    """Of the eligible agents of which more is known than their cards say."""
-    told = {
-        "/".join(entry.agent): standing[:5]
-        for entry, standing in zip(case.eligible.entries, case.standings, strict=False)
-        if standing is not entry.fresh
+def _live_figures(case: Case, decision: RouteDecision) -> dict[str, object]:
+    """Of the agents ranked first, as far as more is known of them than their cards say; timeouts of those in the plan.
+
+    What is recorded of a decision does not grow with the number of agents.
+    """
+    if case.selection is None:
+        return {}
+    figures = {entry.agent: standing for entry, standing in zip(case.eligible.entries, case.standings, strict=True)}
+    ranked = [*case.selection.entries[:_MOST_FIGURES], case.selection.chosen]
+    known = {entry.agent: figures[entry.agent] for entry in ranked if figures[entry.agent] is not entry.fresh}
+    if not known:
+        return {}
+    planned = {(step.target.namespace, step.target.agent_id, step.target.version) for step in decision.plan}
+    return {
+        "live": {"/".join(agent): standing[:5] for agent, standing in known.items()},
+        "timeouts_ms": {"/".join(agent): figures[agent].timeout_ms for agent in planned},
     }
-    timeouts = {name: figures[4] for name, figures in told.items()}
-    return {"live": told, "timeouts_ms": timeouts} if told else {}
 
 
 def _usage(case: Case, record: DecisionRow) -> UsageRow:

@@ -27,9 +27,15 @@ def entries_of(*cards: AgentCard) -> list[Entry]:
 
 
 def selected(
-    *cards: AgentCard, preference: Preference = "auto", seed: int = 7, request: RouteRequest = WANTED, **policy: Any
+    *cards: AgentCard,
+    preference: Preference = "auto",
+    seed: int = 7,
+    request: RouteRequest = WANTED,
+    wish: str | None = None,
+    **policy: Any,
 ) -> Selection:
-    return select(entries_of(*cards), 0.9, request, Blend.of(NamespacePolicy(**policy), preference), seed)
+    blend = Blend.of(NamespacePolicy(**policy), preference)
+    return select(entries_of(*cards), 0.9, request, blend, seed, wish=wish)
 
 
 def chosen(*cards: AgentCard, **wanted: Any) -> str:
@@ -128,23 +134,20 @@ def test_the_token_budget_weighs_the_price_of_tokens() -> None:
 
 
 def test_a_wish_outranks_utility() -> None:
-    wish = RouteRequest(intent="echo", target_agent="weak")
-    selection = selected(STRONG, agent("weak", 0.1, 5), request=wish)
+    selection = selected(STRONG, agent("weak", 0.1, 5), wish="weak")
     assert selection.chosen.card.agent_id == "weak"
     assert (selection.wished, selection.reason, selection.choice.propensity) == (True, Reason.SELECTED, 1.0)
     assert [(c.agent_id, c.propensity) for c in explain(selection, (), 10)] == [("strong", 0.0), ("weak", 1.0)]
 
 
 def test_a_wish_for_somebody_else_changes_nothing() -> None:
-    wish = RouteRequest(intent="echo", target_agent="stranger")
-    selection = selected(STRONG, CHEAP, request=wish)
+    selection = selected(STRONG, CHEAP, wish="stranger")
     assert (selection.chosen.card.agent_id, selection.wished) == ("cheap", False)
 
 
 def test_a_wish_takes_the_better_of_two_namespaces() -> None:
     cards = [agent("twin", 0.5), agent("twin", 0.9, namespace="other"), agent("third", 0.99)]
-    wish = RouteRequest(intent="echo", target_agent="twin")
-    assert selected(*cards, request=wish).chosen.card.namespace == "other"
+    assert selected(*cards, wish="twin").chosen.card.namespace == "other"
 
 
 def test_every_loser_has_a_why_not_and_the_winner_has_none() -> None:
