@@ -11,6 +11,7 @@ from models.errors import StoreError
 from router.edge import InFlightLimit
 from router.keys import create_key
 from router.metrics import Metrics
+from router.one_write import N_AHEAD
 from tests.router.asgi import speaking
 from tests.router.memory_store import WaitingEmbedder
 from tests.router.waiting import eventually
@@ -131,6 +132,24 @@ async def test_as_many_as_the_limit_are_admitted_and_the_next_is_429_until_one_h
     text = metrics.text().decode()
     assert 'http_requests_total{status="200"} 6.0' in text
     assert 'http_requests_total{status="429"} 1.0' in text
+
+
+async def test_those_that_stand_in_line_are_counted_too() -> None:
+    door, sent = Door(), []
+    door.open.set()
+    limit = InFlightLimit(door, max_in_flight=2, metrics=Metrics())
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            sent.append(message["status"])
+
+    async def receive() -> Message:
+        raise NotImplementedError
+
+    for n_ahead in (0, 1, 2, 3):
+        scope = {"type": "http", "path": "/route", "method": "GET", "headers": [], "state": {N_AHEAD: n_ahead}}
+        await limit(scope, receive, send)
+    assert sent == [200, 200, 429, 429]
 
 
 async def test_a_request_that_fails_gives_its_place_back() -> None:

@@ -4,7 +4,11 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from router.one_write import OneWrite
+import uvicorn
+from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
+
+from router.one_write import N_AHEAD, HttpProtocol, OneWrite
 
 
 class Recording(asyncio.Transport):
@@ -19,6 +23,9 @@ class Recording(asyncio.Transport):
 
     def close(self) -> None:
         self.told.append("close")
+
+    def is_closing(self) -> bool:
+        return False
 
 
 async def test_what_is_written_in_one_turn_goes_out_together_and_in_order() -> None:
@@ -46,3 +53,24 @@ async def test_closing_sends_first_what_was_written() -> None:
 
 async def test_all_else_is_the_transport_s_own() -> None:
     assert OneWrite(Recording(), asyncio.get_running_loop()).get_extra_info("peername") == ("127.0.0.1", 1)
+
+
+async def test_a_request_is_told_how_many_are_before_it() -> None:
+    ahead: list[int] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        ahead.append(scope["state"][N_AHEAD])
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    config, state = uvicorn.Config(app, lifespan="off", log_config=None), ServerState()
+    config.load()
+    for _ in range(3):
+        line = HttpProtocol(config, state, app_state={})
+        line.connection_made(Recording())
+        line.data_received(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert ahead == []
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert ahead == [0, 1, 2]
+    assert not state.tasks

@@ -264,21 +264,3 @@ def test_a_stop_does_not_wait_for_ever_for_a_caller_that_hangs(serve: Serve) -> 
 
 def test_a_signal_during_the_start_ends_it(serve: Serve) -> None:
     assert serve(until_ready=False).stop() == 0
-
-
-def test_requests_that_arrive_together_are_counted_before_any_of_them_is_answered(serve: Serve) -> None:
-    server = serve(*SHOP_OPTIONS, env={"AGENCY_ROUTER_MAX_IN_FLIGHT": "4"})
-    body = json.dumps(CANCEL)
-    text = f"POST /route HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}"
-    lines = [socket.create_connection(("127.0.0.1", server.port), timeout=30) for _ in range(40)]
-    assert status(server.client) == 200
-    server.process.send_signal(signal.SIGSTOP)
-    for line in lines:
-        line.sendall(text.encode())
-    server.process.send_signal(signal.SIGCONT)
-    answers = [line.makefile("rb").readline().split()[1] for line in lines]
-    for line in lines:
-        line.close()
-    assert set(answers) == {b"200", b"429"}
-    assert 4 <= answers.count(b"200") <= 20
-    assert status(server.client) == 200
