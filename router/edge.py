@@ -21,7 +21,8 @@ from router.running import LOOPBACK, Parts
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 _RETRY_MS = 1000
-_UNCOUNTED = frozenset({"/healthz", "/readyz", "/metrics"})
+UNCOUNTED = frozenset({"/healthz", "/readyz", "/metrics"})
+"""These are answered at any load."""
 
 
 class InFlightLimit:
@@ -37,7 +38,7 @@ class InFlightLimit:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         answer = _Counted(send, self._metrics)
-        if scope["path"] in _UNCOUNTED:
+        if scope["path"] in UNCOUNTED:
             return await self._app(scope, receive, answer)
         if max(self._metrics.in_flight, scope.get("state", {}).get(N_AHEAD, 0)) >= self._max:
             refusal = OverloadedError(f"{self._max} requests are under way already", retry_after_ms=_RETRY_MS)

@@ -76,6 +76,8 @@ def _quota(schema: Mapping[str, Any]) -> dict[str, Any]:
     quota["allOf"] = [
         {"anyOf": [_given("max_calls", number), _given("max_tokens", number)]},
         {"anyOf": [_given(name, given) for name, given in whose]},
+        # nobody is refused where callers are not told apart
+        {"anyOf": [{"properties": {"over": {"enum": ["queue", "degrade"]}}}, *(_given(*each) for each in whose[:2])]},
     ]
     return quota
 

@@ -17,6 +17,7 @@ from models.errors import (
     OverloadedError,
     PolicyError,
     PreconditionFailedError,
+    QuotaExceededError,
     RouterError,
     StoreError,
     UnauthenticatedError,
@@ -37,6 +38,7 @@ STATUS: dict[type[RouterError], int] = {
     PolicyError: 422,
     ConfigError: 422,
     OverloadedError: 429,
+    QuotaExceededError: 429,
     NotReadyError: 503,
     StoreError: 503,
 }

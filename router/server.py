@@ -6,6 +6,8 @@ import errno
 import logging
 import signal
 import socket
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -14,7 +16,8 @@ from intent.embedder import cpu_features, int8_accelerated
 from models.errors import ConfigError
 from models.settings import Settings
 from router.app import calm_collector, create_app
-from router.one_write import HttpProtocol
+from router.edge import UNCOUNTED
+from router.one_write import HttpProtocol, Line
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +36,7 @@ def run(settings: Settings) -> None:
         config = uvicorn.Config(
             _noting(create_app(settings, on_ready=calm_collector), failures),
             loop="uvloop",
-            http=HttpProtocol,
+            http=cast(Any, partial(HttpProtocol, line=Line(UNCOUNTED))),
             ws="none",
             proxy_headers=False,  # nothing here asks for the client's address
             lifespan="on",

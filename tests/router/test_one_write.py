@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
+import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from router.one_write import N_AHEAD, HttpProtocol, OneWrite
+from router.one_write import N_AHEAD, HttpProtocol, Line, OneWrite
 
 
 class Recording(asyncio.Transport):
@@ -65,12 +66,24 @@ async def test_a_request_is_told_how_many_are_before_it() -> None:
 
     config, state = uvicorn.Config(app, lifespan="off", log_config=None), ServerState()
     config.load()
-    for _ in range(3):
-        line = HttpProtocol(config, state, app_state={})
-        line.connection_made(Recording())
-        line.data_received(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-    assert ahead == []
+    line = Line({"/healthz"})
+    for path in (b"/route", b"/healthz", b"/route", b"/route"):
+        protocol = HttpProtocol(config, state, app_state={}, line=line)
+        protocol.connection_made(Recording())
+        protocol.data_received(b"GET " + path + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert (ahead, line.n) == ([], 3)
     for _ in range(5):
         await asyncio.sleep(0)
-    assert ahead == [0, 1, 2]
-    assert not state.tasks
+    assert (ahead, line.n) == ([0, 1, 1, 2], 0)
+
+
+async def test_a_request_that_fails_leaves_the_line() -> None:
+    async def failing(scope: Scope, receive: Receive, send: Send) -> None:
+        raise ValueError("no")
+
+    line = Line()
+    app = line.stand({"type": "http", "path": "/route"}, failing)
+    assert line.n == 1
+    with pytest.raises(ValueError, match="no"):
+        await app({}, cast(Any, None), cast(Any, None))
+    assert line.n == 0
