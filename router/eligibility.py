@@ -115,11 +115,12 @@ def _unfit(entries: Sequence[Entry], payload: Any) -> frozenset[int]:
     """Numbers of the entries whose input schema refuses the payload; a missing payload is not an invalid one."""
     if payload is None or not entries:
         return frozenset()
-    unfit = frozenset(
-        entry.number
-        for entry in entries
-        if entry.validator is not None and payload_problems(entry.validator, payload, limit=1)
-    )
+    # agents of one intent mostly have the same schema, which is compiled once
+    is_unfit: dict[int, bool] = {}
+    for entry in entries:
+        if entry.validator is not None and id(entry.validator) not in is_unfit:
+            is_unfit[id(entry.validator)] = bool(payload_problems(entry.validator, payload, limit=1))
+    unfit = frozenset(entry.number for entry in entries if is_unfit.get(id(entry.validator), False))
     if len(unfit) == len(entries):
         raise InvalidPayloadError("the payload fits no capability that may take this request", _told(entries, payload))
     return unfit
