@@ -100,7 +100,7 @@ class OutcomeRow(NamedTuple):
     Attributes:
         attempt: the step of the plan, from 1.
         idempotency_key: None where it came without.
-        caller: name of the key that posted it; "" while keys are off.
+        caller: the agent in whose name the decision was asked for, else the name of the key; "" where there is neither.
         body: the outcome's JSON text.
         charged: whom it was charged to.
         received_at: epoch, milliseconds.

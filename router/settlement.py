@@ -140,7 +140,7 @@ def _outcome_row(opened: OpenDecision, outcome: Outcome, charged: str, wall_ms: 
         opened.decision_id,
         outcome.attempt,
         outcome.idempotency_key,
-        opened.key,
+        opened.caller,
         outcome.model_dump_json(by_alias=True, exclude_unset=True),
         charged,
         wall_ms,

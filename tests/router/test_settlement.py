@@ -195,6 +195,15 @@ async def test_without_any_outcome_ever_no_places_are_taken() -> None:
     assert (full.action, full.reason) == (Action.FALLBACK, Reason.AT_CAPACITY)
 
 
+async def test_who_has_posted_is_known_after_a_restart_by_the_name_in_which_it_asks() -> None:
+    desk = service_of([agent("a")])
+    grants = key_grants(caller="key")
+    await post(desk, await routed(desk, grants=grants, caller={"agent_id": "web"}), grants=grants)
+    await post(desk, await routed(desk, grants=grants), grants=grants)
+    assert await desk.records.known_callers(10) == ["key", "web"]
+    assert desk.live.posting == {"key", "web"}
+
+
 @pytest.mark.parametrize("status", ["rejected", "cancelled"])
 async def test_what_is_the_callers_costs_no_agent_anything(status: str) -> None:
     desk = desk_of(breaker={"min_calls": 1})

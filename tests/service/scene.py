@@ -90,6 +90,10 @@ class Scene:
             if each["namespace"] == self.name and each["caller"] in (caller, None)
         }
 
+    def state(self, name: str) -> str:
+        """Of the breaker of an agent or a dependency; one that is not listed is closed and had no calls lately."""
+        return self.breakers().get(name, ("closed", 0, 0))[0]
+
     def health(self, agent_id: str) -> dict[str, Any]:
         health: dict[str, Any] = self.server.client.get(f"/agents/{agent_id}/health?namespace={self.name}").json()
         return health

@@ -111,7 +111,7 @@ async def test_a_wrong_answer_that_counts_as_a_failure_leads_to_the_backup_and_o
     for state in ("closed", "open"):
         done = await caller.ask(**scene.request())
         assert [each[:2] for each in done.attempts] == [("a", "failed"), ("b", "succeeded")]
-        assert scene.breakers()["a"][0] == state
+        assert scene.state("a") == state
     assert scene.told(done.decision) == [*DECIDED, "invoke:failed", "breaker:open", "invoke:succeeded"]
     assert (len(a.asked), len(b.asked)) == (2, 2)
     assert (await caller.decide(**scene.request()))["target"]["agent_id"] == "b"
@@ -183,13 +183,13 @@ async def test_a_process_that_stands_still_times_out_and_is_back_when_it_runs_ag
         process.send_signal(signal.SIGSTOP)
         done = await caller.ask(**scene.request())
         assert [each[:2] for each in done.attempts] == [("a", "timed_out"), ("a", "timed_out"), ("b", "succeeded")]
-        assert scene.breakers()["a"][0] == "open"
+        assert scene.state("a") == "open"
         assert scene.told(done.decision)[4:] == [
             "invoke:timed_out", "invoke:timed_out", "breaker:open", "invoke:succeeded",
         ]  # fmt: skip
         process.send_signal(signal.SIGCONT)
         await until_answered(scene, caller)
-        assert scene.breakers()["a"][0] == "closed"
+        assert scene.state("a") == "closed"
         await until(lambda: scene.changes("a")[-3:], ["breaker:open", "breaker:half_open", "breaker:closed"], "events")
 
 

@@ -41,7 +41,7 @@ async def test_503_with_retry_after_keeps_the_caller_away_for_that_time(stage: S
     await until_answered(scene, caller)
     assert time.monotonic() - asked_at >= a.retry_after_s
     assert len(a.asked) == 2
-    assert scene.breakers()["a"][0] == "closed"
+    assert scene.state("a") == "closed"
     stranger = await scene.caller("stranger")
     assert (await stranger.ask(**scene.request())).attempts[-1][:2] == ("a", "succeeded")
 
@@ -57,7 +57,7 @@ async def test_after_the_open_time_exactly_one_of_20_at_once_is_let_through(stag
     refused = await caller.decide(**scene.request())
     assert (refused["reason"], refused["plan"], refused["fallback"]["kind"]) == ("breaker_open", [], "full")
     a.behaviour = Behaviour.NORMAL
-    await until(lambda: scene.breakers()["a"][0], "half_open", "it stays open")
+    await until(lambda: scene.state("a"), "half_open", "it stays open")
     crowd = await at_once(20, lambda: caller.decide(**scene.request("probe")))
     assert Counter(each["reason"] for each in crowd) == {"only_candidate": 1, "breaker_open": 19}
     [probe] = [each for each in crowd if each["action"] == "invoke"]
@@ -65,7 +65,7 @@ async def test_after_the_open_time_exactly_one_of_20_at_once_is_let_through(stag
     assert [each[:2] for each in done.attempts] == [("a", "succeeded")]
     assert a.asked.count("probe") == 1
     assert scene.told(probe) == [*DECIDED, "invoke:succeeded", "breaker:closed"]
-    assert scene.breakers()["a"][0] == "closed"
+    assert scene.state("a") == "closed"
     await until(lambda: scene.changes("a"), ["breaker:open", "breaker:half_open", "breaker:closed"], "events")
     after = await at_once(20, lambda: caller.ask(**scene.request()))
     assert {done.attempts[-1].status for done in after} == {"succeeded"}
@@ -77,8 +77,8 @@ async def test_a_probe_that_fails_is_one_call_and_opens_the_breaker_again(stage:
     a.behaviour = Behaviour.HUNG
     caller = await scene.caller()
     await caller.ask(**scene.request())
-    assert (len(a.asked), scene.breakers()["a"][0]) == (2, "open")
-    await until(lambda: scene.breakers()["a"][0], "half_open", "it stays open")
+    assert (len(a.asked), scene.state("a")) == (2, "open")
+    await until(lambda: scene.state("a"), "half_open", "it stays open")
     done = await caller.ask(**scene.request())
     assert [each[:2] for each in done.attempts] == [("a", "timed_out"), ("b", "succeeded")]
     assert scene.told(done.decision) == [*DECIDED, "invoke:timed_out", "breaker:open", "invoke:succeeded"]
@@ -92,7 +92,7 @@ async def test_a_backup_that_recovers_is_probed_by_nobody_as_a_backup(stage: Sta
     caller = await scene.caller()
     for _ in range(2):
         await caller.ask(**scene.request(target_agent="b"))
-    await until(lambda: scene.breakers()["b"][0], "half_open", "it stays open")
+    await until(lambda: scene.state("b"), "half_open", "it stays open")
     a.behaviour = Behaviour.BROKEN
     crowd = await at_once(5, lambda: caller.ask(**scene.request()))
     assert [[each[:2] for each in done.attempts] for done in crowd] == [[("a", "failed")]] * 5
@@ -122,13 +122,13 @@ async def test_a_shared_dependency_that_fails_takes_out_all_that_need_it(stage: 
     assert (after.decision["reason"], after.attempts[-1][:2]) == ("only_candidate", ("c", "succeeded"))
     for agent in needing:
         agent.behaviour = Behaviour.NORMAL
-    await until(lambda: scene.breakers()[SHARED][0], "half_open", "it stays open")
+    await until(lambda: scene.state(SHARED), "half_open", "it stays open")
     crowd = await at_once(20, lambda: caller.decide(**scene.request("probe")))
     reached = Counter(each["target"]["agent_id"] for each in crowd)
     assert (reached["a"] + reached["b"], reached["c"]) == (1, 19)
     [probe] = [each for each in crowd if each["target"]["agent_id"] != "c"]
     await caller.carry_out(probe, {"text": "probe"})
-    assert scene.breakers()[SHARED][0] == "closed"
+    assert scene.state(SHARED) == "closed"
     await until(lambda: scene.changes(SHARED), ["breaker:open", "breaker:half_open", "breaker:closed"], "events")
 
 
@@ -176,7 +176,7 @@ async def test_what_only_an_agent_that_is_down_could_do_waits_as_a_ticket_until_
     ticket = waiting["queue"]["ticket"]
     assert client.get(waiting["queue"]["url"]).json()["state"] == "waiting"
     agent.behaviour = Behaviour.NORMAL
-    await until(lambda: scene.breakers()["a"][0], "half_open", "it stays open")
+    await until(lambda: scene.state("a"), "half_open", "it stays open")
     claimed = client.post("/queue/claim", json={"namespace": scene.name}).json()
     [taken] = claimed["tickets"]
     assert (taken["ticket"], taken["decision_id"]) == (ticket, waiting["decision_id"])
@@ -185,7 +185,7 @@ async def test_what_only_an_agent_that_is_down_could_do_waits_as_a_ticket_until_
     assert (done.answer, agent.asked[-1]) == ({"text": "WAIT FOR IT"}, "wait for it")
     settlement = {"claim_id": claimed["claim_id"], "status": "settled"}
     assert client.post(f"/queue/{ticket}/settle", json=settlement).json()["state"] == "settled"
-    assert scene.breakers()["a"][0] == "closed"
+    assert scene.state("a") == "closed"
     await until(lambda: scene.changes("a"), ["breaker:open", "breaker:half_open", "breaker:closed"], "events")
 
 
