@@ -9,6 +9,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
 from router.live.breaker_state import BreakerState, BreakerView, TargetKey
 from router.live.live import Live
+from router.metric_families import gauge, gauges
 from router.snapshot import Snapshot
 
 
@@ -21,18 +22,18 @@ def live_metrics(live: Live, snapshot: Snapshot | None, now_ms: float) -> Iterat
         now_ms: steady clock.
     """
     views = live.breakers.listed(now_ms)
-    yield _by_labels(
+    yield gauges(
         "breakers",
         "Breakers that had calls lately or are not closed",
         ("kind", "state", "reason"),
         Counter((_kind(view), str(view.state), str(view.reason or "")) for view in views),
     )
     yield _soonest(views, now_ms)
-    yield _one("leases", "Places at agents that are taken", len(live.leases))
-    yield _one("quota_reservations", "Quota reservations that are not settled", live.quotas.n_open)
-    yield _one("ejections", "Ejections of agents that are not over", len(live.outliers.listed(now_ms)))
+    yield gauge("leases", "Places at agents that are taken", len(live.leases))
+    yield gauge("quota_reservations", "Quota reservations that are not settled", live.quotas.n_open)
+    yield gauge("ejections", "Ejections of agents that are not over", len(live.outliers.listed(now_ms)))
     if snapshot is not None:
-        yield _by_labels("agents", "Agents by the state of their health", ("state",), _states(live, snapshot, now_ms))
+        yield gauges("agents", "Agents by the state of their health", ("state",), _states(live, snapshot, now_ms))
 
 
 def _states(live: Live, snapshot: Snapshot, now_ms: float) -> Counter[tuple[str, ...]]:
@@ -49,21 +50,8 @@ def _soonest(views: list[BreakerView], now_ms: float) -> GaugeMetricFamily:
         if view.state is BreakerState.OPEN and view.next_change_ms is not None:
             kind = (_kind(view),)
             soonest[kind] = min(soonest.get(kind, view.next_change_ms - now_ms), view.next_change_ms - now_ms)
-    return _by_labels("breaker_next_change_ms", "Time until the next open breaker is half open", ("kind",), soonest)
+    return gauges("breaker_next_change_ms", "Time until the next open breaker is half open", ("kind",), soonest)
 
 
 def _kind(view: BreakerView) -> str:
     return "target" if isinstance(view.key, TargetKey) else "dependency"
-
-
-def _one(name: str, text: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"agency_router_{name}", text, value=value)
-
-
-def _by_labels(
-    name: str, text: str, labels: tuple[str, ...], values: dict[tuple[str, ...], float] | Counter[tuple[str, ...]]
-) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(f"agency_router_{name}", text, labels=labels)
-    for key, value in sorted(values.items()):
-        family.add_metric(key, value)
-    return family

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from router.live_metrics import live_metrics
+from router.metric_families import counter, gauge
 from router.running import Parts
 from router.snapshot import Snapshot
 
@@ -67,15 +68,15 @@ class _PartsCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         journal, pool = self._parts["journal"], self._parts["pool"]
-        yield _gauge("http_in_flight", "Requests under way", self._metrics.in_flight)
-        yield _gauge("journal_pending_rows", "Rows that wait to be written", journal.n_pending)
-        yield _gauge("journal_oldest_wait_ms", "Wait of the oldest such row", journal.oldest_wait_ms)
-        yield _counter("journal_written_rows", "Rows written", journal.n_written)
-        yield _counter("journal_failures", "Writes that failed and were tried again", journal.n_failures)
-        yield _counter("journal_refused_rows", "Rows that the store would not take", journal.n_refused)
-        yield _gauge("embed_waiting", "Utterances with the encoder", pool.n_waiting)
-        yield _gauge("ready", "Whether decisions can be made", float(self._parts["readiness"].ready.is_set()))
-        yield _gauge("problems", "Parts with a problem", len(self._parts["readiness"].problems))
+        yield gauge("http_in_flight", "Requests under way", self._metrics.in_flight)
+        yield gauge("journal_pending_rows", "Rows that wait to be written", journal.n_pending)
+        yield gauge("journal_oldest_wait_ms", "Wait of the oldest such row", journal.oldest_wait_ms)
+        yield counter("journal_written_rows", "Rows written", journal.n_written)
+        yield counter("journal_failures", "Writes that failed and were tried again", journal.n_failures)
+        yield counter("journal_refused_rows", "Rows that the store would not take", journal.n_refused)
+        yield gauge("embed_waiting", "Utterances with the encoder", pool.n_waiting)
+        yield gauge("ready", "Whether decisions can be made", float(self._parts["readiness"].ready.is_set()))
+        yield gauge("problems", "Parts with a problem", len(self._parts["readiness"].problems))
         yield from self._snapshot()
         yield from live_metrics(self._parts["live"].live, self._in_force(), self._parts["clock"].monotonic_ms())
         yield from _garbage()
@@ -87,11 +88,11 @@ class _PartsCollector(Collector):
         snapshot = self._in_force()
         if snapshot is None:
             return
-        yield _gauge("cards", "Agent cards", len(snapshot.cards))
-        yield _gauge("capabilities", "Capabilities", len(snapshot.entries))
-        yield _gauge("index_rows", "Texts in the index", snapshot.index.n_rows)
-        yield _gauge("cards_generation", "Generation of the cards", snapshot.cards_generation)
-        yield _gauge("policy_generation", "Generation of the policy", snapshot.policy_generation)
+        yield gauge("cards", "Agent cards", len(snapshot.cards))
+        yield gauge("capabilities", "Capabilities", len(snapshot.entries))
+        yield gauge("index_rows", "Texts in the index", snapshot.index.n_rows)
+        yield gauge("cards_generation", "Generation of the cards", snapshot.cards_generation)
+        yield gauge("policy_generation", "Generation of the policy", snapshot.policy_generation)
 
 
 def _garbage() -> Iterator[Metric]:
@@ -102,12 +103,4 @@ def _garbage() -> Iterator[Metric]:
         collected.add_metric([str(generation)], stats["collected"])
     yield collections
     yield collected
-    yield _gauge("gc_frozen_objects", "Objects that the collector passes over", gc.get_freeze_count())
-
-
-def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"agency_router_{name}", text, value=value)
-
-
-def _counter(name: str, text: str, value: float) -> CounterMetricFamily:
-    return CounterMetricFamily(f"agency_router_{name}", text, value=value)
+    yield gauge("gc_frozen_objects", "Objects that the collector passes over", gc.get_freeze_count())

@@ -75,11 +75,13 @@ class RouteService:
         """
         grants.check(request)
         await self._recorder.room()
-        case = replace(self._case(request, grants, explain, deadline_ms), may_refuse=may_refuse)
+        case = self._case(request, grants, explain, deadline_ms, may_refuse)
         decision = await self._decide(case)
         return decision, self._recorder.record(case, decision)
 
-    def _case(self, request: RouteRequest, grants: Grants, explain: bool, deadline_ms: float | None) -> Case:
+    def _case(
+        self, request: RouteRequest, grants: Grants, explain: bool, deadline_ms: float | None, may_refuse: bool
+    ) -> Case:
         snapshot = self._registry.snapshot
         policy = snapshot.policy.of(request.namespace)
         now_ms = self._clock.now_ms()
@@ -104,6 +106,7 @@ class RouteService:
             checked_ms=now_ms,
             seed=self._ids.seed(),
             explain=explain,
+            may_refuse=may_refuse,
             given_ms=min((instant for instant in given if instant is not None), default=None),
         )
 

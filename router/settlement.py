@@ -67,8 +67,7 @@ class Settlement:
         known = self._live.opened.get(decision_id)  # two outcomes may have asked for it at once
         if known is not None:
             return known
-        cards = self._registry.snapshot.card_of
-        opened = of_record(row, told, {key: tuple(card.depends_on) for key, card in cards.items()})
+        opened = of_record(row, told, self._registry.snapshot.card_of)
         if opened is not None:
             self._live.opened.add(opened)
         return opened

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -121,14 +121,14 @@ def steps_of(plan: Sequence[Attempt], cards: Sequence[AgentCard], timeouts_ms: S
 
 
 def of_record(
-    row: DecisionRow, outcomes: Sequence[OutcomeRow], depends_on: dict[AgentKey, tuple[str, ...]]
+    row: DecisionRow, outcomes: Sequence[OutcomeRow], cards: Mapping[AgentKey, AgentCard]
 ) -> OpenDecision | None:
     """A decision out of its record; None where it named no agent, so that there is no attempt to tell of.
 
     Args:
         row: the record.
         outcomes: of it, as they came.
-        depends_on: the dependencies that cards name today; those of the time are not in the record.
+        cards: those in force: the dependencies that they name today count; those of the time are not in the record.
     """
     answer, request, inputs = orjson.loads(row.answer), orjson.loads(row.request), orjson.loads(row.inputs)
     if not answer["plan"] or row.intent is None:
@@ -146,7 +146,7 @@ def of_record(
         utterance=request.get("utterance"),
         payload=request.get("payload"),
         session_id=caller.get("session_id"),
-        steps=tuple(_step(attempt, inputs.get("timeouts_ms", {}), depends_on) for attempt in answer["plan"]),
+        steps=tuple(_step(attempt, inputs.get("timeouts_ms", {}), cards) for attempt in answer["plan"]),
         is_leased=answer["lease"] is not None,
     )
     for each in outcomes:
@@ -155,14 +155,15 @@ def of_record(
     return opened
 
 
-def _step(attempt: Any, timeouts_ms: dict[str, int], depends_on: dict[AgentKey, tuple[str, ...]]) -> Step:
+def _step(attempt: Any, timeouts_ms: Mapping[str, int], cards: Mapping[AgentKey, AgentCard]) -> Step:
     target, slice_ms = attempt["target"], attempt["timeout_ms"]
     agent = (target["namespace"], target["agent_id"], target["version"])
+    card = cards.get(agent)
     return Step(
         agent,
         slice_ms,
         timeouts_ms.get("/".join(agent), slice_ms),
         attempt["backoff_ms"],
         tuple(attempt["on"]),
-        depends_on.get(agent, ()),
+        () if card is None else tuple(card.depends_on),
     )
