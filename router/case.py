@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from intent.llm.escalated import Escalated
@@ -37,7 +38,7 @@ class Case:
         given_ms: the deadline that the caller named as an instant (epoch); None where it named none.
         may_refuse: whether the caller's own limits may end in an error; in a batch they are answers.
         sticky_agent: the agent that asked this session for the answer that this request is.
-        standings: live figures of the eligible, in their order.
+        standings: live figures of the eligible, by their numbers.
         over: the caller's quota that is used up.
         wait_ms: after how long another try may be worth while; None where that is not known.
         lease: the place that was taken at the target.
@@ -68,7 +69,7 @@ class Case:
     eligible: Eligible = field(default_factory=Eligible)
     selection: Selection | None = None
     sticky_agent: str | None = None
-    standings: list[Standing] = field(default_factory=list)
+    standings: Mapping[int, Standing] = field(default_factory=dict)
     over: OverQuota | None = None
     wait_ms: float | None = None
     lease: Lease | None = None
@@ -102,12 +103,6 @@ class Case:
         request = self.request
         session_id = request.caller.session_id
         return None if session_id is None else SessionKey(self.asker.caller, request.namespace, session_id)
-
-    def standing_of(self, entry: Entry) -> Standing:
-        """Live figures of an eligible one."""
-        # `index` would compare all fields of each one that it is not
-        pairs = zip(self.eligible.entries, self.standings, strict=True)
-        return next(standing for other, standing in pairs if other is entry)
 
     @property
     def late(self) -> list[Entry]:

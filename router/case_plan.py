@@ -40,7 +40,7 @@ def plan_of(case: Case, is_probe: Callable[[Entry], bool]) -> list[Attempt]:
 
 
 def _callee(case: Case, entry: Entry) -> Callee:
-    return Callee(entry.card, entry.capability, case.standing_of(entry).timeout_ms)
+    return Callee(entry.card, entry.capability, case.standings[entry.number].timeout_ms)
 
 
 def opened_by(case: Case, steps: list[Attempt]) -> OpenDecision:
@@ -61,7 +61,7 @@ def opened_by(case: Case, steps: list[Attempt]) -> OpenDecision:
         payload=case.request.payload,
         session_id=case.request.caller.session_id,
         steps=steps_of(
-            steps, [entry.card for entry in called], [case.standing_of(entry).timeout_ms for entry in called]
+            steps, [entry.card for entry in called], [case.standings[entry.number].timeout_ms for entry in called]
         ),
     )
 

@@ -104,7 +104,7 @@ class Picker:
         if not able:
             return self._reason(case)
         case.eligible.entries = [entry for entry, _ in able]
-        case.standings = [standing for _, standing in able]
+        case.standings = {entry.number: standing for entry, standing in able}
         self._select(case)
         return None
 

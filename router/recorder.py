@@ -99,15 +99,16 @@ def _live_figures(case: Case, decision: RouteDecision) -> dict[str, object]:
     """
     if case.selection is None:
         return {}
-    figures = {entry.agent: standing for entry, standing in zip(case.eligible.entries, case.standings, strict=True)}
+    standings = case.standings
     ranked = [*case.selection.entries[:_MOST_FIGURES], case.selection.chosen]
-    known = {entry.agent: figures[entry.agent] for entry in ranked if figures[entry.agent] is not entry.fresh}
+    known = {entry.agent: standings[entry.number] for entry in ranked if standings[entry.number] is not entry.fresh}
     if not known:
         return {}
     planned = {(step.target.namespace, step.target.agent_id, step.target.version) for step in decision.plan}
+    called = (entry for entry in case.eligible.entries if entry.agent in planned)
     return {
         "live": {"/".join(agent): standing[:5] for agent, standing in known.items()},
-        "timeouts_ms": {"/".join(agent): figures[agent].timeout_ms for agent in planned},
+        "timeouts_ms": {"/".join(entry.agent): standings[entry.number].timeout_ms for entry in called},
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from models.candidate import Candidate, Stage, WhyNot
@@ -71,7 +71,7 @@ def select(
     blend: Blend,
     seed: int,
     *,
-    standings: Sequence[Standing] | None = None,
+    standings: Mapping[int, Standing] | None = None,
     wish: str | None = None,
 ) -> Selection:
     """Rank the eligible capabilities of one intent and choose.
@@ -82,15 +82,13 @@ def select(
         request: for the token budget.
         blend: the parameters of the formula.
         seed: the decision's; draw 0 is for the near-equals.
-        standings: live figures of each; None takes those of agents of which nothing is known.
+        standings: live figures by the number of the entry; None takes those of agents of which nothing is known.
         wish: the agent that gets it if it is among them; None leaves it to the formula.
     """
-    if standings is None:
-        standings = [entry.fresh for entry in entries]
     priced = all(entry.card.price is not None for entry in entries)
     contenders = [
-        _contender(entry, standing, similarity, request, priced)
-        for entry, standing in zip(entries, standings, strict=True)
+        _contender(entry, entry.fresh if standings is None else standings[entry.number], similarity, request, priced)
+        for entry in entries
     ]
     by_agent = {(entry.card.namespace, entry.card.agent_id): entry for entry in entries}
     ranked = order(score(contenders, blend))

@@ -136,7 +136,7 @@ class RouteService:
             escalated=None,
             may_refuse=False,
             sticky_agent=None,
-            standings=[],
+            standings={},
             over=None,
             wait_ms=None,
             lease=None,
