@@ -69,6 +69,8 @@ class DecisionRow(NamedTuple):
         request: the request's JSON text as it was understood.
         answer: the decision's JSON text as it was sent.
         inputs: JSON text of what else decided: seed, caller's grants, digests.
+        session_id: the session that it served; None where it named none.
+        asker: in whose name it was asked: the caller's agent id, else the name of the key.
     """
 
     decision_id: str
@@ -83,6 +85,8 @@ class DecisionRow(NamedTuple):
     answer: str
     inputs: str
     happened_at: int
+    session_id: str | None = None
+    asker: str = ""
 
 
 class GoalRow(NamedTuple):
@@ -157,7 +161,91 @@ class RepeatRow(NamedTuple):
     created_at: int
 
 
-Row = EventRow | SpanRow | DecisionRow | GoalRow | OutcomeRow | UsageRow | RepeatRow
+EVIDENCE_UNIT = 1_000_000
+"""One outcome of evidence; sums of evidence are whole numbers, so that they add up the same in any order."""
+
+
+class WeightRow(NamedTuple):
+    """Evidence on an agent's intent: a difference that is added to what the store has.
+
+    Attributes:
+        caller: in whose name the outcomes came.
+        n: outcomes, in parts of `EVIDENCE_UNIT`.
+        s: their rewards, in the same parts.
+    """
+
+    namespace: str
+    agent_id: str
+    version: str
+    intent: str
+    caller: str
+    n: int
+    s: int
+
+
+class LearnerRow(NamedTuple):
+    """What else is learned of an agent, or of a namespace; replaces what the store has.
+
+    Attributes:
+        agent_id: "" for the namespace itself; "" as namespace too for the learner as a whole. So is `version`.
+        body: JSON text.
+        updated_at: epoch, milliseconds.
+    """
+
+    namespace: str
+    agent_id: str
+    version: str
+    body: str
+    updated_at: int
+
+
+class ReviewRow(NamedTuple):
+    """A correction that waits for acceptance; one of a decision and caller replaces none.
+
+    Attributes:
+        text: the utterance; None where the decision had none, or it may not be kept.
+        intent: the one that was read.
+        correct_intent: the one that was meant, as the caller says.
+        created_at: epoch, milliseconds.
+    """
+
+    review_id: str
+    decision_id: str
+    caller: str
+    namespace: str
+    text: str | None
+    intent: str | None
+    correct_intent: str
+    created_at: int
+
+
+class ShadowRow(NamedTuple):
+    """What a candidate that has no effect yet would have decided.
+
+    Attributes:
+        promotion_id: of the candidate.
+        body: JSON text.
+    """
+
+    decision_id: str
+    promotion_id: int
+    body: str
+    happened_at: int
+
+
+Row = (
+    EventRow
+    | SpanRow
+    | DecisionRow
+    | GoalRow
+    | OutcomeRow
+    | UsageRow
+    | RepeatRow
+    | WeightRow
+    | LearnerRow
+    | ReviewRow
+    | ShadowRow
+)
 
 
 class UsageQuery(NamedTuple):

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from models.card import FallbackForm, Risk
 from models.contract import AgentId, Contract, IntentName, Namespace, Permission
+from models.learning_policy import LearningPolicy, RetentionPolicy, RiskPolicy
 from models.live_policy import (
     BreakerPolicy,
     DependencyPolicy,
@@ -203,6 +204,9 @@ class Policy(Contract):
     rules: Annotated[list[Rule], Field(max_length=10_000)] = []
     llm: LlmPolicy = LlmPolicy()
     quotas: Annotated[list[Quota], Field(max_length=10_000)] = []
+    learning: LearningPolicy = LearningPolicy()
+    risk: RiskPolicy = RiskPolicy()
+    retention: RetentionPolicy = RetentionPolicy()
 
     def of(self, namespace: str) -> NamespacePolicy:
         """What holds in `namespace`."""

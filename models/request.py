@@ -6,7 +6,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from models.contract import AgentId, Contract, Identifier, IntentName, Label, Namespace, VersionRange
+from models.contract import (
+    AgentId,
+    Contract,
+    Identifier,
+    IntentName,
+    Label,
+    Namespace,
+    SemanticVersion,
+    VersionRange,
+)
 
 Preference = Literal["auto", "cheapest", "best"]
 MAX_UTTERANCE_CHARS = 200_000
@@ -20,6 +29,19 @@ class Caller(Contract):
     session_id: Annotated[str, Field(min_length=1, max_length=256)] | None = None
 
 
+class CallerChoice(Contract):
+    """The agent that the caller calls whatever the answer says: it shadows, to learn what it would gain.
+
+    Attributes:
+        namespace: None means that of the request.
+        version: None means the newest one.
+    """
+
+    agent_id: AgentId
+    namespace: Namespace | None = None
+    version: SemanticVersion | None = None
+
+
 class RouteRequest(Contract):
     """What should be routed; one of `utterance` and `intent` is needed, `intent` wins where both are given.
 
@@ -28,6 +50,7 @@ class RouteRequest(Contract):
         version: range of agent versions that may serve.
         constraints: read-only hard constraints; come back equal, never altered.
         target_agent: a wish, checked like any other candidate.
+        caller_choice: the caller keeps this choice of its own; ours is recorded beside it, and outcomes are its.
         cross_namespace: True admits all namespaces that the policy allows from here, a list only those of them.
         response_timeout_ms: budget of the whole request, from its arrival.
         deadline_ms: instant (epoch) by which the caller wants its result; the earlier of the two holds.
@@ -65,6 +88,7 @@ class RouteRequest(Contract):
     payload_type: Label | None = None
     schema_version: Label | None = None
     target_agent: AgentId | None = None
+    caller_choice: CallerChoice | None = None
     response_timeout_ms: Annotated[int, Field(ge=1, le=86_400_000)] | None = None
     deadline_ms: Annotated[int, Field(ge=0, le=_LARGEST_EXACT)] | None = None
     budget_tokens: Annotated[int, Field(ge=0, le=_LARGEST_EXACT)] | None = None

@@ -22,7 +22,6 @@ from router.model_walk import FieldPath
 from router.yaml_text import Document, read_yaml
 
 _LIST_KEYS = ("extend_from_base", "items")
-_LATER = ("learning", "retention", "risk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +111,6 @@ def _merged_layers(source: _Source) -> dict[str, Any]:
         for name, section in source.value.items()
         if section is not None or name not in Policy.model_fields
     }
-    for name in _LATER:
-        if name in value:
-            source.fault((name,), f"'{name}' is not supported by this version; take it out")
-            del value[name]
     built_in = NamespacePolicy().model_dump()
     value["defaults"] = _merged(source, built_in, value.get("defaults", {}), ("defaults",))
     namespaces = value.get("namespaces", {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, LargeBinary, MetaData, Table, Text, text
 
-REVISION = "0004"
+REVISION = "0005"
 """The newest schema revision, kept here too so that opening a current store needs no Alembic."""
 
 metadata = MetaData()
@@ -74,6 +74,107 @@ decisions = Table(
     Column("answer", Text, nullable=False),
     Column("inputs", Text, nullable=False),
     Column("happened_at", BigInteger, nullable=False),
+    Column("session_id", Text),
+    Column("asker", Text, nullable=False, server_default=""),
+    Index("decisions_happened_at", "happened_at"),
+    Index("decisions_session_id", "session_id"),
+    Index("decisions_asker", "asker"),
+)
+
+seals = Table(
+    "seals",
+    metadata,
+    Column("sequence", _SEQUENCE, primary_key=True),
+    Column("decision_id", Text, nullable=False),
+    Column("salt", Text),
+    Column("digest", Text, nullable=False),
+    Column("chain", Text, nullable=False),
+    Column("happened_at", BigInteger, nullable=False),
+    Column("erased_at", BigInteger),
+    Index("seals_decision_id", "decision_id", unique=True),
+    sqlite_autoincrement=True,
+)
+
+generations = Table(
+    "generations",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("digest", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("used_at", BigInteger, nullable=False),
+)
+
+weights = Table(
+    "weights",
+    metadata,
+    Column("namespace", Text, primary_key=True),
+    Column("agent_id", Text, primary_key=True),
+    Column("version", Text, primary_key=True),
+    Column("intent", Text, primary_key=True),
+    Column("caller", Text, primary_key=True),
+    Column("n", BigInteger, nullable=False),
+    Column("s", BigInteger, nullable=False),
+)
+
+learner = Table(
+    "learner",
+    metadata,
+    Column("namespace", Text, primary_key=True),
+    Column("agent_id", Text, primary_key=True),
+    Column("version", Text, primary_key=True),
+    Column("body", Text, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+)
+
+weight_snapshots = Table(
+    "weight_snapshots",
+    metadata,
+    Column("version", BigInteger, primary_key=True, autoincrement=False),
+    Column("reason", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+reviews = Table(
+    "reviews",
+    metadata,
+    Column("review_id", Text, primary_key=True),
+    Column("decision_id", Text, nullable=False),
+    Column("caller", Text, nullable=False),
+    Column("namespace", Text, nullable=False),
+    Column("text", Text),
+    Column("intent", Text),
+    Column("correct_intent", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("state", Text, nullable=False, server_default="waiting"),
+    Column("decided_at", BigInteger),
+    Column("decided_by", Text),
+    Index("reviews_state", "state", "created_at"),
+    Index("reviews_decision_id", "decision_id"),
+)
+
+promotions = Table(
+    "promotions",
+    metadata,
+    Column("promotion_id", _SEQUENCE, primary_key=True),
+    Column("folder", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("stage", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+shadows = Table(
+    "shadows",
+    metadata,
+    Column("decision_id", Text, primary_key=True),
+    Column("promotion_id", BigInteger, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("happened_at", BigInteger, nullable=False),
+    Index("shadows_promotion_id", "promotion_id", "happened_at"),
 )
 
 events = Table(
@@ -119,6 +220,7 @@ outcomes = Table(
     Column("received_at", BigInteger, nullable=False),
     Index("outcomes_decision_id", "decision_id"),
     Index("outcomes_caller", "caller"),
+    Index("outcomes_received_at", "received_at"),
     sqlite_autoincrement=True,
 )
 

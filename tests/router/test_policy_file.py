@@ -126,8 +126,9 @@ def test_a_marked_list_is_complete(file: Path, upper: str, told: str) -> None:
         ("defaults:\n  hide_denid: true\n", "line 2, policy.yaml:defaults.hide_denid: unknown field; did you mean "
                                             "'hide_denied'?"),
         ("rulez: []\n", "line 1, policy.yaml:rulez: unknown field; did you mean 'rules'?"),
-        ("version: 1\nlearning: {}\n", "line 2, policy.yaml:learning: 'learning' is not supported by this version; "
-                                       "take it out"),
+        ("learning: {mode: guess}\n", "line 1, policy.yaml:learning.mode: expected one of 'observe', 'exploit', "
+                                      "'explore', got text 'guess'"),
+        ("risk:\n  high: always\n", "line 2, policy.yaml:risk.high: expected one of 'none', got text 'always'"),
         ("namespaces:\n  prod:\n    weights: {load: x}\n",
          "line 3, policy.yaml:namespaces.prod.weights.load: expected a number, got text 'x'"),
         ("namespaces:\n  prod: 5\n", "line 2, policy.yaml:namespaces.prod: expected a mapping, got the number 5"),
