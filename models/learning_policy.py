@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -14,12 +13,8 @@ Evidence = Annotated[float, Field(ge=0, le=1_000_000)]
 Days = Annotated[float, Field(gt=0, le=36_500)]
 
 
-class LearningMode(StrEnum):
-    """What posteriors are used for."""
-
-    OBSERVE = "observe"
-    EXPLOIT = "exploit"
-    EXPLORE = "explore"
+LearningMode = Literal["observe", "exploit", "explore"]
+"""What posteriors are used for."""
 
 
 class RewardPolicy(Contract):
@@ -99,7 +94,7 @@ class LearningPolicy(Contract):
         snapshot_every: outcomes between two snapshots of the weights.
     """
 
-    mode: Annotated[LearningMode, Field(strict=False)] = LearningMode.EXPLOIT
+    mode: LearningMode = "exploit"
     reward: RewardPolicy = RewardPolicy()
     prior: Annotated[float, Field(gt=0, le=10)] = 10.0
     agent_prior: Annotated[float, Field(gt=0, le=1000)] = 10.0

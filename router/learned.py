@@ -28,4 +28,4 @@ class Learned(NamedTuple):
     @property
     def draws(self) -> bool:
         """Whether quality is drawn, as against its mean."""
-        return self.mode is LearningMode.EXPLORE and self.floor > 0
+        return self.mode == "explore" and self.floor > 0
