@@ -27,11 +27,15 @@ from intent.model_numbers import Numbers, Slopes
 from intent.relevance import Relevance
 from intent.semantic import Semantic
 from models.errors import ModelError
+from models.exam_report import EXAM_FILE
 
 MANIFEST_FILE = "manifest.json"
 ARRAYS_FILE = "arrays.npz"
 VOCABULARY_FILE = "vocabulary.txt"
 ENCODER_FOLDER = "encoder"
+RETRAIN_FOLDER = ".retrain"
+"""What `retrain` keeps of a run that is not through."""
+
 FORMAT: Literal[1] = 1
 _FIX = "write the folder again with `agency-router train`"
 
@@ -88,6 +92,12 @@ class Manifest(Origin):
             raise ValueError(f"labels_sha256 is {self.labels_sha256}, but the labels give {derived}")
         return self
 
+    @property
+    def digest(self) -> str:
+        """The sha256, as hex, of all that decides how the model reads: equal digests read alike."""
+        parts = self.model_dump(mode="json", include={"encoder_id", "labels", "languages", "numbers", "files"})
+        return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
 
 def labels_digest(labels: tuple[str, ...]) -> str:
     """The sha256 of an ordered list of labels, as hex."""
@@ -124,6 +134,7 @@ def save_heads(heads: Heads, folder: Path, origin: Origin, encoder: Path | None 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / MANIFEST_FILE).unlink(missing_ok=True)  # last to come, first to go: half a folder has none
+        (folder / EXAM_FILE).unlink(missing_ok=True)  # of the model that was there before
         shutil.rmtree(folder / ENCODER_FOLDER, ignore_errors=True)
         if encoder is not None:
             shutil.copytree(encoder, folder / ENCODER_FOLDER)
@@ -146,7 +157,7 @@ def check_writable(folder: Path) -> None:
     """
     try:
         found = {path.name for path in folder.iterdir()}
-        others = found - {MANIFEST_FILE, ARRAYS_FILE, VOCABULARY_FILE, ENCODER_FOLDER}
+        others = found - {MANIFEST_FILE, ARRAYS_FILE, VOCABULARY_FILE, ENCODER_FOLDER, EXAM_FILE, RETRAIN_FOLDER}
     except FileNotFoundError:
         return
     except OSError as error:

@@ -17,6 +17,7 @@ from intent.lexical import Lexical
 from intent.model_folder import (
     ARRAYS_FILE,
     MANIFEST_FILE,
+    RETRAIN_FOLDER,
     VOCABULARY_FILE,
     Origin,
     check_writable,
@@ -25,6 +26,7 @@ from intent.model_folder import (
     save_heads,
 )
 from models.errors import ConfigError, ModelError
+from models.exam_report import EXAM_FILE
 from tests.intent.labelled import sentences, vectors_of
 from tests.intent.several import ROWS as SEVERAL
 from tests.intent.several import VECTORS as SEVERAL_VECTORS
@@ -102,6 +104,23 @@ def test_a_folder_of_other_things_is_not_written_into(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="cannot be written"):
         check_writable(tmp_path / "notes.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_an_exam_is_no_strange_file_and_goes_with_its_model(folder: Path) -> None:
+    (folder / EXAM_FILE).write_text("{}", encoding="utf-8")
+    (folder / RETRAIN_FOLDER).mkdir()
+    check_writable(folder)
+    save_heads(HEADS, folder, ORIGIN)
+    assert not (folder / EXAM_FILE).exists()
+
+
+def test_the_digest_is_that_of_what_reads_and_of_nothing_else(folder: Path, tmp_path: Path) -> None:
+    first = read_manifest(folder)
+    again = save_heads(HEADS, tmp_path / "again", ORIGIN.model_copy(update={"metrics": {}, "seed": 9}))
+    other = save_heads(replace(HEADS, early=HEADS.early / 2), tmp_path / "other", ORIGIN)
+    assert first.digest == again.digest
+    assert other.digest != first.digest
+    assert len(first.digest) == 64
 
 
 def test_an_older_model_is_overwritten(folder: Path) -> None:
