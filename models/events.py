@@ -108,6 +108,7 @@ class OutcomeRow(NamedTuple):
         body: the outcome's JSON text.
         charged: whom it was charged to.
         received_at: epoch, milliseconds.
+        learnt: what was learned from it, JSON text, so that it can be taken back; None where that is nothing.
     """
 
     decision_id: str
@@ -117,6 +118,7 @@ class OutcomeRow(NamedTuple):
     body: str
     charged: str
     received_at: int
+    learnt: str | None = None
 
 
 HOUR_MS = 3_600_000
@@ -200,12 +202,12 @@ class LearnerRow(NamedTuple):
 
 
 class ReviewRow(NamedTuple):
-    """A correction that waits for acceptance; one of a decision and caller replaces none.
+    """A correction that waits for acceptance; the last one of a decision and caller takes the place of those that wait.
 
     Attributes:
         text: the utterance; None where the decision had none, or it may not be kept.
         intent: the one that was read.
-        correct_intent: the one that was meant, as the caller says.
+        correct_intent: the one that was meant, as the caller says; "" takes the correction back.
         created_at: epoch, milliseconds.
     """
 

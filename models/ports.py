@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from models.card import AgentCard
-from models.events import DecisionRow, EventRow, OutcomeRow, RepeatRow, Row, UsageQuery, UsageRow
+from models.events import DecisionRow, EventRow, LearnerRow, OutcomeRow, RepeatRow, Row, UsageQuery, UsageRow, WeightRow
 from models.key import Key
 from models.queue import Claim, SettleRequest, TicketCounts, TicketFilter, TicketRow
 from models.reading import Neighbour
@@ -204,6 +204,37 @@ class RecordStore(Protocol):
 
     async def usage(self, query: UsageQuery) -> Sequence[UsageRow]:
         """Sums by hour and group; what is not told apart is 0 or "" in the rows."""
+
+
+class StoredSnapshot(NamedTuple):
+    """The weights as they were at some version.
+
+    Attributes:
+        reason: why it was taken.
+        body: as the learner wrote it; empty in lists.
+        created_at: epoch, milliseconds.
+    """
+
+    version: int
+    reason: str
+    body: bytes
+    created_at: int
+
+
+class WeightStore(Protocol):
+    """Where what was learned outlives a restart; differences come through the records."""
+
+    async def load(self) -> tuple[Sequence[WeightRow], Sequence[LearnerRow]]:
+        """All evidence, and all else that is learned, by their keys."""
+
+    async def save_snapshot(self, snapshot: StoredSnapshot, keep: int) -> None:
+        """Keep a snapshot, and of all only the newest `keep`; one of the same version stays as it was."""
+
+    async def snapshots(self) -> Sequence[StoredSnapshot]:
+        """Those that are kept, newest first, without their bodies."""
+
+    async def snapshot(self, version: int | None, before: int) -> StoredSnapshot | None:
+        """The snapshot of a version; None as version means the newest of an earlier version than `before`."""
 
 
 class TicketStore(Protocol):

@@ -11,9 +11,9 @@ class Learned(NamedTuple):
     """Posteriors and how they are used; all sequences are in the order of the contenders.
 
     Attributes:
-        mode: of learning.
+        mode: of learning, as it holds for this decision: what may not be explored is exploited.
         alpha: of the Beta distribution of each contender's quality; so is `beta`.
-        floor: share of such decisions that is spread evenly over all contenders; 0 explores nothing.
+        floor: share of such decisions that is spread evenly over all contenders.
         temperature: of the draws, in mode `explore`.
         version: of the weights.
     """
@@ -28,4 +28,9 @@ class Learned(NamedTuple):
     @property
     def draws(self) -> bool:
         """Whether quality is drawn, as against its mean."""
-        return self.mode == "explore" and self.floor > 0
+        return self.mode == "explore"
+
+    @property
+    def means(self) -> list[float]:
+        """Mean quality of each contender, 0..1."""
+        return [alpha / (alpha + beta) for alpha, beta in zip(self.alpha, self.beta, strict=True)]

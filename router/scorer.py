@@ -112,17 +112,21 @@ class Choice:
     Attributes:
         index: its place in the ranking.
         propensity: the probability with which it was drawn.
-        propensities: those of all near-equals, the first of the ranking; they add up to 1.
+        propensities: those of the first of the ranking, of the rest it is 0; they add up to 1.
+        n_shared: how many near-equals shared; None means all that have a propensity.
+        is_explored: whether it was chosen to learn of it, against what is known.
     """
 
     index: int
     propensity: float
     propensities: tuple[float, ...]
+    n_shared: int | None = None
+    is_explored: bool = False
 
     @property
     def n_near(self) -> int:
         """How many near-equals there were, the best one included."""
-        return len(self.propensities)
+        return len(self.propensities) if self.n_shared is None else self.n_shared
 
 
 def clamped(feature: float) -> float:
@@ -210,6 +214,8 @@ def reason(ranked: Sequence[Scored], choice: Choice, blend: Blend) -> Reason:
     """Why the chosen one: it was alone, near-equals shared, it is cheaper than the one of most merit, or it is best."""
     if len(ranked) == 1:
         return Reason.ONLY_CANDIDATE
+    if choice.is_explored:
+        return Reason.EXPLORED
     if choice.n_near > 1:
         return Reason.SHARED
     chosen = ranked[choice.index]

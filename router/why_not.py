@@ -288,6 +288,8 @@ def _text_of_numbers(start: float, end: float) -> str:
 
 def _text_of_level(ranked: Sequence[Scored], index: int, choice: Choice) -> str:
     chosen = ranked[choice.index].contender.agent_id
+    if choice.is_explored:
+        return f"had the highest utility; {chosen} was chosen to learn of it"
     if index < choice.n_near > 1:
         draw = f"the draw among {choice.n_near} near-equals, where this one had propensity"
         return f"had the highest utility; {chosen} won {draw} {choice.propensities[index]:.3g}"

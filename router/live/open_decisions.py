@@ -43,11 +43,13 @@ class Told(NamedTuple):
     Attributes:
         charged: to whom, as it was written down.
         at_ms: when it came (epoch).
+        learnt: what was learned from it, JSON text; None where that is nothing.
     """
 
     outcome: Outcome
     charged: str
     at_ms: int
+    learnt: str | None = None
 
 
 @dataclass(slots=True)
@@ -61,6 +63,9 @@ class OpenDecision:
         began_ms: steady clock when it was made; None for one of an earlier run.
         is_leased: whether a place was taken for it.
         told: outcomes by attempt, the newest of each.
+        intents: (intent, confidence) of the reading, the one routed by first.
+        features: similarity, quality, health and load of the chosen agent as they counted; None where not known.
+        is_shadow: whether the caller calls an agent of its own choice, whatever the answer said.
     """
 
     decision_id: str
@@ -78,6 +83,9 @@ class OpenDecision:
     began_ms: float | None = None
     is_leased: bool = False
     told: dict[int, Told] = field(default_factory=dict)
+    intents: tuple[tuple[str, float], ...] = ()
+    features: tuple[float, float, float, float] | None = None
+    is_shadow: bool = False
 
     def follows(self, attempt: int, status: str) -> Step | None:
         """The step that the plan takes after this end of an attempt."""
@@ -150,7 +158,7 @@ def of_record(
         is_leased=answer["lease"] is not None,
     )
     for each in outcomes:
-        told = Told(Outcome.model_validate_json(each.body), each.charged, each.received_at)
+        told = Told(Outcome.model_validate_json(each.body), each.charged, each.received_at, each.learnt)
         opened.told[each.attempt] = told
     return opened
 

@@ -7,7 +7,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from models.ports import CardStore, Clock, HeartbeatStore, KeyStore, PolicyStore, RecordStore, TicketStore, VectorStore
+from models.ports import (
+    CardStore,
+    Clock,
+    HeartbeatStore,
+    KeyStore,
+    PolicyStore,
+    RecordStore,
+    TicketStore,
+    VectorStore,
+    WeightStore,
+)
+from models.review import ReviewStore
 from router.clock import SystemClock
 from router.stores.cards import SqlCards
 from router.stores.database import Database
@@ -15,9 +26,11 @@ from router.stores.heartbeats import SqlHeartbeats
 from router.stores.keys import SqlKeys
 from router.stores.policies import SqlPolicies
 from router.stores.records import SqlRecords
+from router.stores.reviews import SqlReviews
 from router.stores.sqlite import prepare, reader_engine, sqlite_file, writer_engine
 from router.stores.tickets import SqlTickets
 from router.stores.vectors import SqlVectors
+from router.stores.weights import SqlWeights
 
 _N_READERS = 4
 
@@ -37,6 +50,8 @@ class Store:
     records: RecordStore
     heartbeats: HeartbeatStore
     tickets: TicketStore
+    weights: WeightStore
+    reviews: ReviewStore
     close: Callable[[], Awaitable[None]]
 
 
@@ -64,6 +79,8 @@ async def open_store(url: str, *, clock: Clock | None = None) -> AsyncIterator[S
             records=SqlRecords(database),
             heartbeats=SqlHeartbeats(database),
             tickets=SqlTickets(database),
+            weights=SqlWeights(database),
+            reviews=SqlReviews(database),
             close=database.close,
         )
     finally:

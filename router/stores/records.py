@@ -23,23 +23,45 @@ from models.events import (
     DecisionRow,
     EventRow,
     GoalRow,
+    LearnerRow,
     OutcomeRow,
     RepeatRow,
+    ReviewRow,
     Row,
+    ShadowRow,
     SpanRow,
     UsageQuery,
     UsageRow,
+    WeightRow,
 )
 from router.spans import numbered
+from router.stores import weights as evidence
 from router.stores.database import Database, insert_or_keep
-from router.stores.tables import decisions, events, goals, outcomes, repeats, usage
+from router.stores.reviews import put_reviews
+from router.stores.tables import (
+    decisions,
+    events,
+    goals,
+    learner,
+    outcomes,
+    repeats,
+    shadows,
+    usage,
+    weights,
+)
 from router.stores.usage import add_statement, merged, usage_query
 
 _EVENT = (events.c.sequence, *(events.c[name] for name in EventRow._fields))
 _LAST_GIVEN = literal_column("coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)", Integer)
 """SQLite's own note of the greatest number that any event ever had."""
 
-_KEPT = ((DecisionRow, decisions), (GoalRow, goals), (OutcomeRow, outcomes), (RepeatRow, repeats))
+_KEPT = (
+    (DecisionRow, decisions),
+    (GoalRow, goals),
+    (OutcomeRow, outcomes),
+    (RepeatRow, repeats),
+    (ShadowRow, shadows),
+)
 """Kinds of rows that are written one by one, each into its table."""
 
 _LOOK_AHEAD = 4
@@ -68,6 +90,13 @@ class SqlRecords:
         for kind, table in _KEPT:
             self._insert(connection, table, kind._fields, [row for row in rows if isinstance(row, kind)])
         self._insert(connection, usage, UsageRow._fields, merged(row for row in rows if isinstance(row, UsageRow)))
+        self._insert(
+            connection, weights, WeightRow._fields, evidence.summed(row for row in rows if isinstance(row, WeightRow))
+        )
+        self._insert(
+            connection, learner, LearnerRow._fields, evidence.newest(row for row in rows if isinstance(row, LearnerRow))
+        )
+        put_reviews(connection, (row for row in rows if isinstance(row, ReviewRow)))
         # one statement for both kinds, so that events keep their order
         told = (
             row if isinstance(row, SpanRow) else SpanRow(1, row) for row in rows if isinstance(row, EventRow | SpanRow)
@@ -216,6 +245,10 @@ def _events(connection: Connection, query: Select[Any], after: int, limit: int) 
 def _insert(connection: Connection, table: Table, names: Sequence[str]) -> str:
     if table is usage:
         return add_statement(connection)
+    if table is weights:
+        return evidence.add_statement(connection)
+    if table is learner:
+        return evidence.replace_statement(connection)
     insert = insert_or_keep(connection, table)
     if table is events:
         # the number of a row is that of its last event

@@ -152,6 +152,8 @@ reviews = Table(
     Column("decided_by", Text),
     Index("reviews_state", "state", "created_at"),
     Index("reviews_decision_id", "decision_id"),
+    Index("reviews_caller", "caller", "state"),
+    Index("reviews_correct_intent", "correct_intent", "namespace"),
 )
 
 promotions = Table(
@@ -218,6 +220,7 @@ outcomes = Table(
     Column("body", Text, nullable=False),
     Column("charged", Text, nullable=False),
     Column("received_at", BigInteger, nullable=False),
+    Column("learnt", Text),
     Index("outcomes_decision_id", "decision_id"),
     Index("outcomes_caller", "caller"),
     Index("outcomes_received_at", "received_at"),

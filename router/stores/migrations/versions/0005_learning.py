@@ -30,6 +30,7 @@ def upgrade() -> None:
     op.create_index("decisions_happened_at", "decisions", ["happened_at"])
     op.create_index("decisions_session_id", "decisions", ["session_id"])
     op.create_index("decisions_asker", "decisions", ["asker"])
+    op.add_column("outcomes", sa.Column("learnt", sa.Text()))
     op.create_index("outcomes_received_at", "outcomes", ["received_at"])
     _create_records()
     _create_weights()
@@ -105,6 +106,8 @@ def _create_reviews() -> None:
     )
     op.create_index("reviews_state", "reviews", ["state", "created_at"])
     op.create_index("reviews_decision_id", "reviews", ["decision_id"])
+    op.create_index("reviews_caller", "reviews", ["caller", "state"])
+    op.create_index("reviews_correct_intent", "reviews", ["correct_intent", "namespace"])
 
 
 def _create_promotions() -> None:
