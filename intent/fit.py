@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from intent.fit_classifiers import Example, fit_classifiers
+from intent.fit_classifiers import NO_WEIGHTS, Example, Weights, fit_classifiers
 from intent.fit_multi import fit_multi
 from intent.fit_relevance import with_relevance
 from intent.fit_stages import LEAST_HELD_OUT, HeldOut, Judged, judge, read_held_out, with_stages
@@ -82,15 +82,19 @@ def fit_and_judge(
     out_of_scope: Sequence[str] = (),
     seed: int = 0,
     multi: Multi = NO_MULTI,
+    weights: Weights = NO_WEIGHTS,
 ) -> Fitted:
-    """As `fit`, with the held-out readings that the confidences were fitted on."""
+    """As `fit`, with the held-out readings that the confidences were fitted on.
+
+    Examples that count for less than 1 are fitted on, but confidences are not: they were chosen for being easy to read.
+    """
     n_intents = len({example.intent for example in examples} | multi.intents)
     if n_intents < 2:
         raise ValueError(f"classifiers need at least 2 intents, the examples have {n_intents}")
     is_multi = bool(multi.examples)
     if not is_multi:
         multi = Multi(held_out=multi.held_out)
-    heads = _classified(examples, multi if is_multi else None, vectors, seed)
+    heads = _classified(examples, multi if is_multi else None, vectors, seed, weights)
     readings: list[HeldOut] = []
     taught = frozenset(multi.none)
     never_taught = [text for text in out_of_scope if text not in taught]
@@ -98,8 +102,8 @@ def fit_and_judge(
         texts = [*held_out, *_nothing(never_taught)]
         readings = read_held_out(heads, texts, vectors, limited(multi.held_out, heads.known))
     elif len(examples) + len(multi.examples) >= LEAST_HELD_OUT:
-        for fold in _folds(examples, seed, multi):
-            partial = _classified(fold.rest, fold.multi if is_multi else None, vectors, seed)
+        for fold in _folds(examples, seed, multi, weights):
+            partial = _classified(fold.rest, fold.multi if is_multi else None, vectors, seed, weights)
             texts = [*fold.held_out, *_nothing((*fold.unknown, *never_taught, *fold.none))]
             readings += read_held_out(partial, texts, vectors, fold.multi.held_out)
     heads, set_f1 = with_relevance(heads, readings)
@@ -107,20 +111,25 @@ def fit_and_judge(
     return Fitted(heads, replace(judge(heads, readings), set_f1=set_f1) if readings else None)
 
 
-def _classified(examples: Sequence[Example], multi: Multi | None, vectors: Mapping[str, bytes], seed: int) -> Heads:
+def _classified(
+    examples: Sequence[Example], multi: Multi | None, vectors: Mapping[str, bytes], seed: int, weights: Weights
+) -> Heads:
     if multi is None:
-        return fit_classifiers(examples, vectors, seed)
-    return fit_multi(examples, multi, vectors, seed)
+        return fit_classifiers(examples, vectors, seed, weights)
+    return fit_multi(examples, multi, vectors, seed, weights)
 
 
 def _nothing(texts: Iterable[str]) -> list[tuple[str, str | None]]:
     return [(text, None) for text in texts]
 
 
-def _folds(examples: Sequence[Example], seed: int, multi: Multi = NO_MULTI) -> Iterator[_Fold]:
+def _folds(
+    examples: Sequence[Example], seed: int, multi: Multi = NO_MULTI, weights: Weights = NO_WEIGHTS
+) -> Iterator[_Fold]:
     """Each with its part of the examples held out, and its part of the intents unknown.
 
-    No intents are withheld where most texts mean several: too few would be left that mean none of them.
+    No intents are withheld where most texts mean several: too few would be left that mean none of them. Examples that
+    count for less than 1 are never held out.
     """
     random = np.random.default_rng(seed)
     labels = sorted({example.intent for example in examples} | multi.intents)
@@ -133,13 +142,14 @@ def _folds(examples: Sequence[Example], seed: int, multi: Multi = NO_MULTI) -> I
     may_withhold = len(labels) >= 2 * n_folds and 2 * len(multi.examples) < n_texts
     for fold in range(n_folds):
         withheld = {label for label in labels if of_label[label] == fold} if may_withhold else set()
-        rest = [e for e, f in zip(examples, of_row, strict=True) if f != fold and e.intent not in withheld]
+        part = [e for e, f in zip(examples, of_row, strict=True) if f == fold and weights.get(e, 1.0) >= 1.0]
+        out = frozenset(part)
+        rest = [e for e in examples if e not in out and e.intent not in withheld]
         taught = [e for e, f in zip(multi.examples, of_multi, strict=True) if f != fold]
         several = [example for example in taught if withheld.isdisjoint(example.intents)]
         known = {example.intent for example in rest} | {intent for example in several for intent in example.intents}
         if len(known) < 2:
             continue
-        part = [e for e, f in zip(examples, of_row, strict=True) if f == fold]
         part_of_multi = [e for e, f in zip(multi.examples, of_multi, strict=True) if f == fold]
         yield _Fold(
             [example for example in part if example.intent in known],

@@ -62,16 +62,36 @@ class Example(NamedTuple):
     intent: str
 
 
-def fit_classifiers(examples: Sequence[Example], vectors: Mapping[str, bytes], seed: int) -> Heads:
+Weights = Mapping[Example, float]
+"""What examples count that count otherwise than 1; above 0."""
+
+NO_WEIGHTS: Weights = {}
+
+
+def weights_of(examples: Sequence[Example], weights: Weights) -> NDArray[np.float64] | None:
+    """float64, shape (n,): what each example counts; None where all count the same."""
+    if not weights:
+        return None
+    return np.array([weights.get(example, 1.0) for example in examples])
+
+
+def amount(examples: Sequence[Example], weights: Weights) -> float:
+    """How many examples these are, each counted by its weight."""
+    return sum(weights.get(example, 1.0) for example in examples) if weights else len(examples)
+
+
+def fit_classifiers(
+    examples: Sequence[Example], vectors: Mapping[str, bytes], seed: int, weights: Weights = NO_WEIGHTS
+) -> Heads:
     """Both classifiers, judged by the shipped confidences."""
     labels = tuple(sorted({example.intent for example in examples}))
     place = {label: number for number, label in enumerate(labels)}
     targets = np.array([place[example.intent] for example in examples])
-    is_few = len(examples) < FEW * len(labels)
-    semantic = semantic_head(examples, targets, len(labels), vectors, seed)
+    is_few = amount(examples, weights) < FEW * len(labels)
+    semantic = semantic_head(examples, targets, len(labels), vectors, seed, weights)
     return Heads(
         labels=labels,
-        lexical=_lexical([match_form(example.text) for example in examples], targets, labels),
+        lexical=_lexical(examples, targets, labels, weights),
         semantic=semantic,
         lexical_stage=PRIOR.foreign_stage if semantic is None else PRIOR.lexical_stage,
         full_stage=PRIOR.full_stage,
@@ -81,10 +101,14 @@ def fit_classifiers(examples: Sequence[Example], vectors: Mapping[str, bytes], s
     )
 
 
-def _lexical(forms: Sequence[str], targets: NDArray[np.int64], labels: tuple[str, ...]) -> Lexical:
+def _lexical(
+    examples: Sequence[Example], targets: NDArray[np.int64], labels: tuple[str, ...], counts: Weights
+) -> Lexical:
+    forms = [match_form(example.text) for example in examples]
     documents = [grams(form) for form in forms]
     vocabulary, idf, unseen = kept_grams(forms, documents, len(labels))
-    weights, bias = _linear(gram_matrix(documents, vocabulary, idf, unseen), targets, len(labels))
+    matrix = gram_matrix(documents, vocabulary, idf, unseen)
+    weights, bias = _linear(matrix, targets, len(labels), weights_of(examples, counts))
     return Lexical(labels, vocabulary, idf, weights, bias, unseen)
 
 
@@ -127,12 +151,12 @@ def gram_matrix(
 
 
 def _linear(
-    matrix: csr_matrix, targets: NDArray[np.int64], n_labels: int
+    matrix: csr_matrix, targets: NDArray[np.int64], n_labels: int, counts: NDArray[np.float64] | None
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """(weights of shape (n_rows, n_labels), bias) of a linear support vector machine, one versus rest."""
     if not matrix.shape[1]:
         return np.zeros((0, n_labels), dtype=np.float32), np.zeros(n_labels, dtype=np.float32)
-    machine = LinearSVC(C=LEXICAL_C, tol=LEXICAL_TOLERANCE, random_state=0).fit(matrix, targets)
+    machine = LinearSVC(C=LEXICAL_C, tol=LEXICAL_TOLERANCE, random_state=0).fit(matrix, targets, counts)
     weights, bias = machine.coef_, machine.intercept_
     if n_labels == 2:
         weights, bias = np.concatenate([-weights, weights]), np.concatenate([-bias, bias])
@@ -140,7 +164,12 @@ def _linear(
 
 
 def semantic_head(
-    examples: Sequence[Example], targets: NDArray[np.int64], n_labels: int, vectors: Mapping[str, bytes], seed: int
+    examples: Sequence[Example],
+    targets: NDArray[np.int64],
+    n_labels: int,
+    vectors: Mapping[str, bytes],
+    seed: int,
+    weights: Weights = NO_WEIGHTS,
 ) -> Semantic | None:
     """None where fewer than two intents have an example with a vector."""
     trusted = [row for row, example in enumerate(examples) if example.text in vectors]
@@ -148,13 +177,16 @@ def semantic_head(
     if len(having) < 2 or len(trusted) < LEAST_TRUSTED * len(examples):
         return None
     points = np.stack([np.frombuffer(vectors[examples[row].text], dtype="<f4") for row in trusted])
-    if len(known) < FEW * len(having):
-        weights, bias = _logistic(points, known, len(having), SEMANTIC_C_FEW, _stretched(points))
+    given = [examples[row] for row in trusted]
+    counts = weights_of(given, weights)
+    if amount(given, weights) < FEW * len(having):
+        slopes, bias = _logistic(points, known, len(having), SEMANTIC_C_FEW, _stretched(points), counts)
     else:
-        weights, bias = _logistic(points, known, len(having), SEMANTIC_C, np.eye(points.shape[1], dtype=np.float32))
+        plain = np.eye(points.shape[1], dtype=np.float32)
+        slopes, bias = _logistic(points, known, len(having), SEMANTIC_C, plain, counts)
     n_each = max(1, min(N_PROTOTYPES, MAX_PROTOTYPES // n_labels))
     prototypes = [_prototypes(points[known == place], n_each, seed) for place in range(len(having))]
-    return _over_all(n_labels, having, weights, bias, prototypes)
+    return _over_all(n_labels, having, slopes, bias, prototypes)
 
 
 def _over_all(
@@ -172,14 +204,19 @@ def _over_all(
 
 
 def _logistic(
-    points: _Floats, targets: NDArray[np.int64], n_labels: int, strength: float, stretch: _Floats
+    points: _Floats,
+    targets: NDArray[np.int64],
+    n_labels: int,
+    strength: float,
+    stretch: _Floats,
+    counts: NDArray[np.float64] | None,
 ) -> tuple[_Floats, _Floats]:
     """(weights of shape (n_labels, dim), bias) of a logistic regression on the stretched points, for plain ones."""
     centre = points.mean(axis=0)
     with warnings.catch_warnings():
         # one example a class is nothing unusual here
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-        model = LogisticRegression(C=strength, max_iter=400).fit((points - centre) @ stretch, targets)
+        model = LogisticRegression(C=strength, max_iter=400).fit((points - centre) @ stretch, targets, counts)
     weights, bias = model.coef_ @ stretch.T, model.intercept_
     bias = bias - weights @ centre
     if n_labels == 2:

@@ -17,7 +17,10 @@ from intent.fit_classifiers import (
     LEXICAL_TOLERANCE,
     LEXICAL_WEIGHT,
     LEXICAL_WEIGHT_FEW,
+    NO_WEIGHTS,
     Example,
+    Weights,
+    amount,
     gram_matrix,
     kept_grams,
     semantic_head,
@@ -46,9 +49,16 @@ ALWAYS_ENCODED = 1.01
 
 _Bools = NDArray[np.bool_]
 _Floats = NDArray[np.float32]
+_Counts = NDArray[np.float64]
 
 
-def fit_multi(examples: Sequence[Example], multi: Multi, vectors: Mapping[str, bytes], seed: int) -> Heads:
+def fit_multi(
+    examples: Sequence[Example],
+    multi: Multi,
+    vectors: Mapping[str, bytes],
+    seed: int,
+    weights: Weights = NO_WEIGHTS,
+) -> Heads:
     """Both classifiers and the relevance of every label, judged by shipped confidences.
 
     Args:
@@ -56,6 +66,7 @@ def fit_multi(examples: Sequence[Example], multi: Multi, vectors: Mapping[str, b
         multi: normalized texts that mean several, and those that mean none.
         vectors: text → vector, for all texts whose vector is to be trusted.
         seed: of clusters.
+        weights: what single examples count.
     """
     labels = tuple(sorted({example.intent for example in examples} | multi.intents))
     texts, targets = _rows(examples, multi, labels)
@@ -66,19 +77,21 @@ def fit_multi(examples: Sequence[Example], multi: Multi, vectors: Mapping[str, b
     pairs = [*examples, *(Example(text, intent) for text, intents in multi.examples for intent in intents)]
     place = {label: number for number, label in enumerate(labels)}
     meant = np.array([place[pair.intent] for pair in pairs])
-    semantic = semantic_head(pairs, meant, len(labels), vectors, seed)
+    semantic = semantic_head(pairs, meant, len(labels), vectors, seed, weights)
     known = {} if semantic is None else vectors
-    is_few = len(pairs) < FEW * len(labels)
+    is_few = amount(pairs, weights) < FEW * len(labels)
+    counts = np.ones(len(texts))
+    counts[: len(examples)] = [weights.get(example, 1.0) for example in examples]
     return Heads(
         labels=labels,
-        lexical=Lexical(labels, vocabulary, idf, *_one_by_one(matrix, targets), unseen),
+        lexical=Lexical(labels, vocabulary, idf, *_one_by_one(matrix, targets, counts), unseen),
         semantic=semantic,
         lexical_stage=PRIOR.foreign_stage if semantic is None else PRIOR.lexical_stage,
         full_stage=_widened(PRIOR.full_stage),
         lexical_weight=LEXICAL_WEIGHT_FEW if is_few else LEXICAL_WEIGHT,
         early=ALWAYS_ENCODED,
         languages=languages_of(dict.fromkeys(pair.text for pair in pairs)),
-        relevance=_relevance(matrix, targets, [known.get(text) for text in texts]),
+        relevance=_relevance(matrix, targets, counts, [known.get(text) for text in texts]),
     )
 
 
@@ -93,7 +106,7 @@ def _rows(examples: Sequence[Example], multi: Multi, labels: Sequence[str]) -> t
     return [text for text, _ in meant], targets
 
 
-def _relevance(matrix: csr_matrix, targets: _Bools, vectors: Sequence[bytes | None]) -> Relevance:
+def _relevance(matrix: csr_matrix, targets: _Bools, counts: _Counts, vectors: Sequence[bytes | None]) -> Relevance:
     n_rows = matrix.shape[1]
     given = [number for number, vector in enumerate(vectors) if vector is not None]
     dim = len(vectors[given[0]] or b"") // 4 if given else 0
@@ -104,7 +117,7 @@ def _relevance(matrix: csr_matrix, targets: _Bools, vectors: Sequence[bytes | No
         centre = known.mean(axis=0)
         points[given] = VECTOR_SCALE * (known - centre)
         matrix = hstack([matrix, csr_matrix(points)]).tocsr()
-    weights, bias = _one_by_one(matrix, targets)
+    weights, bias = _one_by_one(matrix, targets, counts)
     return Relevance(
         lexical=np.ascontiguousarray(weights[:n_rows]),
         vectors=np.ascontiguousarray(VECTOR_SCALE * weights[n_rows:].T),
@@ -115,7 +128,7 @@ def _relevance(matrix: csr_matrix, targets: _Bools, vectors: Sequence[bytes | No
     )
 
 
-def _one_by_one(matrix: csr_matrix, targets: _Bools) -> tuple[_Floats, _Floats]:
+def _one_by_one(matrix: csr_matrix, targets: _Bools, counts: _Counts) -> tuple[_Floats, _Floats]:
     """(weights of shape (n_columns, n_labels), bias) of a linear support vector machine for each label."""
     n_columns, n_labels = matrix.shape[1], targets.shape[1]
     weights, bias = np.zeros((n_columns, n_labels), dtype=np.float32), np.zeros(n_labels, dtype=np.float32)
@@ -124,7 +137,7 @@ def _one_by_one(matrix: csr_matrix, targets: _Bools) -> tuple[_Floats, _Floats]:
         if is_meant.all() or not n_columns:
             bias[label] = 1.0 if is_meant.all() else -1.0
             continue
-        machine = LinearSVC(C=LEXICAL_C, tol=LEXICAL_TOLERANCE, random_state=0).fit(matrix, is_meant)
+        machine = LinearSVC(C=LEXICAL_C, tol=LEXICAL_TOLERANCE, random_state=0).fit(matrix, is_meant, counts)
         weights[:, label], bias[label] = machine.coef_[0], machine.intercept_[0]
     return weights, bias
 

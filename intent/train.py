@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from intent.exam import RISKS, at_risk, auroc, expected_calibration_error, fpr_at_recall
 from intent.examples import distinct
 from intent.fit import fit_and_judge
-from intent.fit_classifiers import Example
+from intent.fit_classifiers import NO_WEIGHTS, Example, Weights
 from intent.fit_stages import Judged
 from intent.heads import Heads
 from intent.label_text import with_label_texts
@@ -42,6 +42,7 @@ def train(
     seed: int = 0,
     progress: Progress = silent,
     multi: Multi = NO_MULTI,
+    weights: Weights = NO_WEIGHTS,
 ) -> Trained:
     """Embed what is not embedded yet, fit, and examine.
 
@@ -54,6 +55,7 @@ def train(
         seed: of folds and clusters.
         progress: told of the embedding.
         multi: texts that mean several intents, as they were written; its `none` are among the `out_of_scope`.
+        weights: what normalized examples count that count otherwise than 1.
 
     Raises:
         ModelError: the examples have fewer than two intents, or nothing is held out but out-of-scope texts.
@@ -72,7 +74,9 @@ def train(
     embedded_at = time.perf_counter()
     fitted_on = (text for text, _ in (*known, *multi.examples))
     usable = {} if are_mostly_others(fitted_on, vectors.embedder.languages) else trusted(embedded)
-    heads, judged = fit_and_judge(known, usable, held_out=kept, out_of_scope=outside, seed=seed, multi=multi)
+    heads, judged = fit_and_judge(
+        known, usable, held_out=kept, out_of_scope=outside, seed=seed, multi=multi, weights=weights
+    )
     metrics: dict[str, Any] = {"n_labels": len(heads.labels), "n_examples": len(known), "n_held_out": len(kept)}
     metrics |= {"n_out_of_scope": len(outside), "has_semantic_head": heads.semantic is not None}
     if multi.examples:

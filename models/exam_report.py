@@ -1,4 +1,4 @@
-"""ExamReport: what a retrained model is worth beside the one in force, as `retrain` writes it and `promote` reads it."""
+"""ExamReport: what a retrained model is worth beside the one before; `retrain` writes it, `promote` reads it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ class Score(Answer):
 
 
 class GoldenScore(Score):
-    """The pinned rows; one is right where it is read as meant and counts as in scope, or as out of scope if that is meant.
+    """The pinned rows.
+
+    One is right where it is read as meant and may be in scope, or is read as out of scope where that is what it is.
 
     Attributes:
         lost: ids of those that only the model before got right.

@@ -146,3 +146,29 @@ def test_an_intent_without_a_vector_is_left_to_the_words() -> None:
     assert ranked.confidences[ranked.places.index(place)] < 1e-6
     only = np.arange(len(heads.labels)) == place
     assert heads.by_both(scores, vectors_of(["any text"])["any text"], only, 1).confidences[0] < 1e-6
+
+
+@pytest.mark.parametrize("heavier", ["track", "cancel"])
+@pytest.mark.parametrize("has_vectors", [True, False])
+def test_of_two_examples_that_disagree_the_one_that_counts_more_is_read(heavier: str, has_vectors: bool) -> None:
+    lighter = "cancel" if heavier == "track" else "track"
+    rows = [
+        Example("where is my parcel", "track"),
+        Example("stop my order", "cancel"),
+        Example("the thing with the box", lighter),
+        Example("the thing with the box", heavier),
+    ]
+    vectors = vectors_of(row.text for row in rows) if has_vectors else {}
+    heads = fit_classifiers(rows, vectors, 0, {rows[2]: 0.1})
+    assert (heads.semantic is not None) == has_vectors
+    assert reads(heads, "the thing with the box") == heavier
+
+
+def test_confidences_are_not_fitted_on_examples_that_count_for_less() -> None:
+    light = {row: 0.25 for row in ROWS[400:600]}
+    judged = fit_and_judge(ROWS[:600], VECTORS, weights=light).judged
+    assert judged is not None
+    assert len(judged.confidences) <= 400
+    unweighted = fit_and_judge(ROWS[:600], VECTORS).judged
+    assert unweighted is not None
+    assert len(unweighted.confidences) > 500
