@@ -1,0 +1,164 @@
+"""Choices: logged decisions with all that could have been chosen, and what two policies make of them, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+FLOOR = 0.02
+"""eps: exploration gives each of K options at least eps / K; a choice with less was not really tried."""
+
+N_FOLDS = 5
+
+
+class Support(NamedTuple):
+    """How much of what a policy would choose has been tried.
+
+    Attributes:
+        choices: share of its choices whose logged propensity was at least floor / K, 0..1.
+        changes: the same of those choices only by which it departs from the logged policy; 1 where it never does.
+    """
+
+    choices: float
+    changes: float
+
+
+class Row(NamedTuple):
+    """One decision; sequences are in the order of its options.
+
+    Attributes:
+        intent: number of the intent; numbers are the caller's own, from 0.
+        agents: numbers of the agents.
+        logged: propensities of the policy that chose.
+        target: those of the policy that is evaluated; all 0 where it would choose nobody.
+        chosen: place of the one that was chosen.
+    """
+
+    decision_id: str
+    intent: int
+    agents: Sequence[int]
+    logged: Sequence[float]
+    target: Sequence[float]
+    chosen: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """n decisions with m options in all, laid end to end.
+
+    Attributes:
+        starts: int64 (n + 1): the options of decision i are those from starts[i] to before starts[i + 1].
+        intent: int64 (n): number of the intent, from 0.
+        chosen: int64 (n): place, among all m, of the option that was chosen.
+        fold: int64 (n): part of the cross-fit, by the decision's id.
+        agent: int64 (m): number of the agent, from 0.
+        logged: float64 (m): propensity under the policy that chose, 0..1.
+        target: float64 (m): propensity under the policy that is evaluated, 0..1; all of a decision are 0 where it
+            would choose nobody.
+    """
+
+    starts: Ints
+    intent: Ints
+    chosen: Ints
+    fold: Ints
+    agent: Ints
+    logged: Floats
+    target: Floats
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> Choices:
+        """The rows as arrays.
+
+        Raises:
+            ValueError: a row has no options, lengths that differ, or a choice that had no propensity.
+
+        >>> Choices.of([Row("d", 0, (0, 1), (0.9, 0.1), (0.0, 1.0), 1)]).support()
+        Support(choices=1.0, changes=1.0)
+        """
+        kept = list(rows)
+        for row in kept:
+            _check(row)
+        starts = np.fromiter(accumulate((len(row.agents) for row in kept), initial=0), np.int64)
+        options = int(starts[-1])
+        return cls(
+            starts=starts,
+            intent=np.fromiter((row.intent for row in kept), np.int64, len(kept)),
+            chosen=starts[:-1] + np.fromiter((row.chosen for row in kept), np.int64, len(kept)),
+            fold=np.fromiter((fold_of(row.decision_id) for row in kept), np.int64, len(kept)),
+            agent=np.fromiter((agent for row in kept for agent in row.agents), np.int64, options),
+            logged=np.fromiter((share for row in kept for share in row.logged), np.float64, options),
+            target=np.fromiter((share for row in kept for share in row.target), np.float64, options),
+        )
+
+    def __len__(self) -> int:
+        return len(self.intent)
+
+    @property
+    def decision(self) -> Ints:
+        """int64 (m): to which decision each option belongs."""
+        return np.repeat(np.arange(len(self)), np.diff(self.starts))
+
+    def total(self, options: Floats) -> Floats:
+        """Sums by decision, float64 (n), of a figure of each option, float64 (m)."""
+        return np.bincount(self.decision, weights=options, minlength=len(self))
+
+    def support(self, floor: float = FLOOR) -> Support:
+        """How much of the target's choices has been tried.
+
+        Args:
+            floor: eps, 0..1, of the exploration that counts as trying.
+        """
+        n_options = np.repeat(np.diff(self.starts), np.diff(self.starts))
+        # propensities are recorded as floats: one of exactly eps / K must not fall below it by rounding
+        tried = self.logged >= floor / n_options * (1 - 1e-9)
+        moved = np.maximum(self.target - self.logged, 0.0)
+        return Support(_share(self.target, tried), _share(moved, tried))
+
+    def where(self, kept: NDArray[np.bool_]) -> Choices:
+        """Only those decisions, bool (n)."""
+        options = np.repeat(kept, np.diff(self.starts))
+        lengths = np.diff(self.starts)
+        starts = np.concatenate(([0], np.cumsum(lengths[kept])))
+        return Choices(
+            starts=starts,
+            intent=self.intent[kept],
+            chosen=starts[:-1] + (self.chosen - self.starts[:-1])[kept],
+            fold=self.fold[kept],
+            agent=self.agent[options],
+            logged=self.logged[options],
+            target=self.target[options],
+        )
+
+
+def fold_of(decision_id: str, n_folds: int = N_FOLDS) -> int:
+    """The part of a cross-fit to which a decision belongs: by its id, so that it is the same in every run.
+
+    >>> [fold_of(decision_id) for decision_id in ("a", "b", "c")]
+    [2, 1, 3]
+    """
+    return crc32(decision_id.encode()) % n_folds
+
+
+def _share(mass: Floats, tried: NDArray[np.bool_]) -> float:
+    total = float(mass.sum())
+    # rounding of recorded propensities is no change of policy
+    return 1.0 if total <= 1e-9 * max(1, len(mass)) else float(mass[tried].sum()) / total
+
+
+def _check(row: Row) -> None:
+    n_options = len(row.agents)
+    if not n_options or not n_options == len(row.logged) == len(row.target):
+        raise ValueError(
+            f"{row.decision_id}: {n_options} agents, {len(row.logged)} logged and {len(row.target)} target propensities"
+        )
+    if not 0 <= row.chosen < n_options or not row.logged[row.chosen] > 0:
+        raise ValueError(f"{row.decision_id}: option {row.chosen} of {n_options} was chosen without a propensity")

@@ -1,0 +1,135 @@
+"""The gate: whether a candidate is shown to be better than the policy that wrote the log; if not, what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from feedback.choices import Choices, Floats, Support
+from feedback.offpolicy import Estimate, Log, Method, difference_of
+
+_SWITCH = "learning.mode: explore and a learning.floor of 0.1"
+
+
+class Refusal(NamedTuple):
+    """Evidence that is missing.
+
+    Attributes:
+        code: which, the same for the same kind.
+        text: what there is, what is needed, and the switch that gives it.
+    """
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Whether a candidate may go on, and on what evidence.
+
+    Attributes:
+        passed: nothing is missing and it is better.
+        skips_canary: it is better beyond the 99 % bound too.
+        n_outcomes: rewards that the estimate is made of.
+        effective_size: what they are worth under the candidate (`Log.effective_size`).
+        sndr: paired difference of the reward, candidate minus the policy that wrote the log; so is `snips`.
+        refusals: everything that is missing; empty where it passed.
+    """
+
+    passed: bool
+    skips_canary: bool
+    n_outcomes: int
+    effective_size: float
+    support: Support
+    sndr: Estimate | None
+    snips: Estimate | None
+    refusals: tuple[Refusal, ...]
+
+    def evidence(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "passed": self.passed,
+            "skips_canary": self.skips_canary,
+            "n_outcomes": self.n_outcomes,
+            "effective_size": self.effective_size,
+            "support": self.support._asdict(),
+            "sndr": None if self.sndr is None else self.sndr._asdict(),
+            "snips": None if self.snips is None else self.snips._asdict(),
+            "refusals": [refusal._asdict() for refusal in self.refusals],
+        }
+
+
+def gate(
+    choices: Choices,
+    reward: Floats,
+    *,
+    min_outcomes: int = 3000,
+    min_effective: float = 50.0,
+    min_support: float = 0.95,
+) -> Gate:
+    """Whether the target of logged choices is shown to be better than the policy that made them.
+
+    It passes with enough outcomes, effective sample size and support, a lower 95 % bound of SNDR's paired difference
+    above 0, and SNIPS agreeing in sign. Unmet means refused: what is not known is never guessed.
+
+    Args:
+        choices: n decisions, `target` being the candidate's propensities.
+        reward: float64 (n), 0..1; NaN where there is no outcome, or the agent is not to be judged by it.
+        min_outcomes: fewer are not enough.
+        min_effective: the least effective sample size.
+        min_support: the least share of the candidate's choices, and of those by which it departs from the log, that
+            exploration has tried; what was never tried would be taken from the outcome model alone.
+    """
+    judged = np.isfinite(reward)
+    n_outcomes = int(judged.sum())
+    if not n_outcomes:
+        return Gate(False, False, 0, 0.0, Support(0.0, 0.0), None, None, (too_few(0, min_outcomes),))
+    support = choices.where(judged).support()
+    log = Log.of(choices, reward)
+    refusals = thin(n_outcomes, log.effective_size, support, min_outcomes, min_effective, min_support)
+    if log.effective_size <= 0:
+        return Gate(False, False, n_outcomes, 0.0, support, None, None, tuple(refusals))
+    sndr, snips = difference_of(log, Method.SNDR), difference_of(log, Method.SNIPS)
+    if not sndr.low95 > 0:
+        text = f"the difference in reward is {sndr.value:+.4f}, from {sndr.low95:+.4f} to {sndr.high95:+.4f} (95 %): "
+        text += "it must be above 0 throughout; more outcomes narrow it, if the candidate is better at all"
+        refusals.append(Refusal("not_better", text))
+    if not snips.value * sndr.value > 0:
+        text = f"SNDR says {sndr.value:+.4f}, SNIPS {snips.value:+.4f}: they must agree in sign; more outcomes, best "
+        refusals.append(Refusal("estimators_disagree", text + f"with {_SWITCH}, settle it"))
+    passed = not refusals
+    return Gate(
+        passed, passed and sndr.low99 > 0, n_outcomes, log.effective_size, support, sndr, snips, tuple(refusals)
+    )
+
+
+def too_few(n_outcomes: int, least: int) -> Refusal:
+    """There are not enough outcomes."""
+    text = f"{n_outcomes} outcomes can be judged, {least} are needed: post more of them to /feedback"
+    return Refusal("too_few_outcomes", text)
+
+
+def thin(
+    n_outcomes: int,
+    effective_size: float,
+    support: Support,
+    min_outcomes: int,
+    min_effective: float,
+    min_support: float,
+) -> list[Refusal]:
+    """Which evidence is missing for any estimate at all; arguments as in `gate`."""
+    found = []
+    if n_outcomes < min_outcomes:
+        found.append(too_few(n_outcomes, min_outcomes))
+    if effective_size < min_effective:
+        text = f"the outcomes are worth {effective_size:.1f} of the candidate's own, {min_effective:g} are needed: "
+        found.append(Refusal("small_effective_size", text + f"log more decisions, with {_SWITCH}"))
+    if support.choices < min_support:
+        text = f"{support.choices:.1%} of the candidate's choices were tried in the log, {min_support:.0%} are needed: "
+        found.append(Refusal("untried_choices", text + f"log with {_SWITCH}, for intents whose risk class allows it"))
+    if support.changes < min_support:
+        text = f"{support.changes:.1%} of the choices that change were tried in the log, {min_support:.0%} are needed: "
+        found.append(Refusal("untried_changes", text + f"log with {_SWITCH}, for intents whose risk class allows it"))
+    return found
