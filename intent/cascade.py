@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -84,10 +85,21 @@ class _Reach(NamedTuple):
 
 
 class Cascade:
-    """Judges texts and vectors by the heads in force; they are swapped by one assignment."""
+    """Judges texts and vectors by the heads in force; they are swapped by one assignment.
 
-    def __init__(self, calibration: Calibration) -> None:
+    Attributes:
+        generation: rises with each swap, and is never that of a cascade beside it; 0 before the first one.
+    """
+
+    def __init__(self, calibration: Calibration, generations: Iterator[int] | None = None) -> None:
+        """Begin without heads.
+
+        Args:
+            calibration: of similarities.
+            generations: where the next generation's number comes from; None counts from 1.
+        """
         self._calibration = calibration
+        self._generations = count(1) if generations is None else generations
         self._heads: Heads | None = None
         self._reaches: dict[frozenset[str], _Reach] = {}
         self.generation = 0
@@ -95,7 +107,11 @@ class Cascade:
     def use(self, heads: Heads | None) -> None:
         """Put heads in force; None leaves everything to the index."""
         self._heads, self._reaches = heads, {}
-        self.generation += 1
+        self.generation = next(self._generations)
+
+    def beside(self) -> Cascade:
+        """Another one without heads, whose generations are told apart from those of this one."""
+        return Cascade(self._calibration, self._generations)
 
     @property
     def is_lexical(self) -> bool:

@@ -69,6 +69,10 @@ class Intake:
         self._pool = pool
         self._inline_rows = inline_rows
 
+    def beside(self, cascade: Cascade) -> Intake:
+        """Another one with the same encoder and other heads."""
+        return Intake(self._pool, cascade, inline_rows=self._inline_rows)
+
     async def read(
         self,
         utterance: str,

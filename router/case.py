@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from intent.intake import Intake
 from intent.llm.escalated import Escalated
 from models.candidate import NOT_NOW, Stage
 from models.deadline import Deadline
@@ -32,6 +33,8 @@ class Case:
         checked_ms: wall clock when the deadline was last looked at.
         seed: of all draws of this decision.
         explain: whether all candidates are listed.
+        intake: what reads its utterance; None before that is known.
+        promotion_id: whose classifiers those of `intake` are; None where no promotion brought them.
         escalated: how asking a language model ended; None where nobody thought of it.
         hides_intent: whether the answer keeps quiet about the intent that was read (`hide_denied`).
         asker: in whose name it comes.
@@ -62,6 +65,8 @@ class Case:
     given_ms: float | None = None
     may_refuse: bool = True
     classifier_generation: int = 0
+    intake: Intake | None = None
+    promotion_id: int | None = None
     escalated: Escalated | None = None
     found: list[Found] = field(default_factory=list)
     reading: Reading | None = None

@@ -22,6 +22,7 @@ from router.extraction import find
 from router.live.sessions import Sessions
 from router.permit import labelled, permits, permitted
 from router.pick import Picker
+from router.promotion import Lanes
 from router.snapshot import Entry
 
 
@@ -36,8 +37,20 @@ class Decider:
         sessions: Sessions,
         clock: Clock,
         zone: tzinfo = UTC,
+        lanes: Lanes | None = None,
     ) -> None:
-        self._intake = intake
+        """Wire it up.
+
+        Args:
+            intake: reads all utterances but those that `lanes` gives to another.
+            escalation: asks a language model.
+            picker: picks agents.
+            sessions: know who waits for an answer.
+            clock: the time.
+            zone: in which words such as `tomorrow` are understood.
+            lanes: who reads an utterance; None leaves all of them to `intake`.
+        """
+        self._lanes = lanes or Lanes(intake)
         self._escalation = escalation
         self._picker = picker
         self._sessions = sessions
@@ -51,7 +64,7 @@ class Decider:
             InvalidPayloadError: the payload fits no permitted capability's input schema.
             OverloadedError: too many utterances wait for the encoder.
         """
-        case.classifier_generation = self._intake.cascade.generation
+        self._lanes.assign(case)
         if not case.snapshot.scope(case.namespaces).has_routable:
             return self._fallback(case, Reason.NO_CAPABLE_AGENT)
         if case.remaining_ms <= 0 and case.request.intent is None:
@@ -91,7 +104,7 @@ class Decider:
                 source="caller",
                 preference=snapshot.rules.preference(text, request.namespace) if text else None,
             )
-        return await self._intake.read(
+        return await self._lanes.intake_of(case).read(
             request.utterance or "",
             snapshot.scope(case.namespaces),
             rules=snapshot.rules,
@@ -151,7 +164,7 @@ class Decider:
             allowed = permitted(
                 labelled(case.snapshot.routable_in(case.namespaces), case.request), case.request, case.grants
             )
-            local = await self._intake.reread(reading, case.snapshot.scope_of(allowed))
+            local = await self._lanes.intake_of(case).reread(reading, case.snapshot.scope_of(allowed))
             found = options(case, local)
         if not found:
             return answers.deny(case, self.elapsed_ms(case))

@@ -68,6 +68,7 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
                 "checked_ms": case.checked_ms,
                 "deadline_ms": case.deadline.at_ms,
                 "encoder_id": case.snapshot.encoder_id,
+                **({} if case.promotion_id is None else {"promotion_id": case.promotion_id}),
                 "grants": _grants(case.grants),
                 **_live_figures(case, decision),
             }
