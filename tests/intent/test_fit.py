@@ -165,7 +165,7 @@ def test_of_two_examples_that_disagree_the_one_that_counts_more_is_read(heavier:
 
 
 def test_confidences_are_not_fitted_on_examples_that_count_for_less() -> None:
-    light = {row: 0.25 for row in ROWS[400:600]}
+    light = dict.fromkeys(ROWS[400:600], 0.25)
     judged = fit_and_judge(ROWS[:600], VECTORS, weights=light).judged
     assert judged is not None
     assert len(judged.confidences) <= 400
