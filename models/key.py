@@ -20,6 +20,9 @@ HEARTBEAT = "router:heartbeat"
 QUEUE = "router:queue"
 """Permission to claim and settle tickets of the degrade queue."""
 
+REVIEW = "router:review"
+"""Permission to see corrections, and to accept and reject them."""
+
 
 class Key(Contract):
     """A stored key; the secret itself is never stored.

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from models.errors import ForbiddenError
-from models.key import ADMIN, HEARTBEAT, QUEUE, READ, Key
+from models.key import ADMIN, HEARTBEAT, QUEUE, READ, REVIEW, Key
 from models.policy import Policy
 from models.request import RouteRequest
 from router.snapshot import Entry, Snapshot
 
-_IN_ADMIN = frozenset({READ, QUEUE, HEARTBEAT})
+_IN_ADMIN = frozenset({READ, QUEUE, HEARTBEAT, REVIEW})
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from router.cli import cards, evaluate, keys, models, route, serve, store, trace, train
+from router.cli import cards, evaluate, keys, models, reviews, route, serve, store, trace, train
 
 app = typer.Typer(
     name="agency-router",
@@ -17,6 +17,7 @@ app.command("route")(route.route)
 app.add_typer(cards.app, name="cards")
 app.add_typer(keys.app, name="keys")
 app.add_typer(models.app, name="models")
+app.add_typer(reviews.app, name="reviews")
 app.command("trace")(trace.trace)
 app.command("train")(train.train)
 app.add_typer(evaluate.app, name="evaluate")

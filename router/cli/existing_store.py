@@ -1,0 +1,47 @@
+"""A store that is there already; a command that only looks into one makes none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from models.policy import Policy
+    from router.stores.open import Store
+
+
+@asynccontextmanager
+async def existing_store(url: str) -> AsyncIterator[Store]:
+    """The open store.
+
+    Raises:
+        StoreError: there is none, or it cannot be opened.
+    """
+    from models.errors import StoreError
+    from router.stores.open import open_store
+    from router.stores.sqlite import sqlite_file
+
+    if not await asyncio.to_thread(sqlite_file(url).is_file):
+        raise StoreError(f"there is no store {url!r}: name the one that the service uses")
+    async with open_store(url) as store:
+        yield store
+
+
+async def stored_policy(store: Store) -> Policy:
+    """The newest policy of a store; the defaults where it has none.
+
+    Raises:
+        StoreError: it is not one of this release.
+    """
+    from pydantic import ValidationError
+
+    from models.errors import StoreError
+    from models.policy import Policy
+
+    found = await store.policies.load_policy()
+    try:
+        return Policy() if found is None else Policy.model_validate_json(found[1])
+    except ValidationError as error:
+        raise StoreError(f"the stored policy is not one of this release, put another: {error}") from None
