@@ -147,8 +147,10 @@ class PromotionStore(Protocol):
     async def outcomes(self, after: int, limit: int) -> tuple[Sequence[ReadOutcome], int]:
         """Outcomes among the next `limit` with a number > `after`, in order; the number to go on from."""
 
-    async def shadows(self, promotion_id: int, after: str, limit: int) -> Sequence[ShadowRow]:
-        """At most `limit` shadows of a promotion, of decisions with an id > `after`, by that id."""
+    async def shadows(
+        self, promotion_id: int, after: str, limit: int
+    ) -> Sequence[tuple[ShadowRow, ReadOutcome | None]]:
+        """At most `limit` shadows of a promotion with their newest outcomes, of decisions with an id > `after`."""
 
     async def n_shadows(self, promotion_id: int) -> int:
         """How many shadows it has."""

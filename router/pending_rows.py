@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TypeVar
 
-from models.events import DecisionRow, EventRow, OutcomeRow, RepeatRow, Row, SpanRow
+from models.events import DecisionRow, EventRow, OutcomeRow, RepeatRow, Row, ShadowRow, SpanRow
 from router.spans import events_of
 
 R = TypeVar("R")
@@ -111,7 +111,7 @@ def _n_chars(row: Row) -> int:
         return len(row.payload)
     if isinstance(row, DecisionRow):
         return len(row.request) + len(row.answer) + len(row.inputs)
-    return len(row.body) if isinstance(row, OutcomeRow) else 0
+    return len(row.body) if isinstance(row, OutcomeRow | ShadowRow) else 0
 
 
 def not_among(stored: Sequence[R], waiting: Sequence[R]) -> list[R]:

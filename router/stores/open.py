@@ -18,15 +18,19 @@ from models.ports import (
     VectorStore,
     WeightStore,
 )
+from models.promotion import PromotionStore
 from models.review import ReviewStore
 from router.clock import SystemClock
 from router.stores.cards import SqlCards
 from router.stores.database import Database
+from router.stores.generations import SqlGenerations
 from router.stores.heartbeats import SqlHeartbeats
 from router.stores.keys import SqlKeys
 from router.stores.policies import SqlPolicies
+from router.stores.promotions import SqlPromotions
 from router.stores.records import SqlRecords
 from router.stores.reviews import SqlReviews
+from router.stores.seals import SqlSeals
 from router.stores.sqlite import prepare, reader_engine, sqlite_file, writer_engine
 from router.stores.tickets import SqlTickets
 from router.stores.vectors import SqlVectors
@@ -50,8 +54,11 @@ class Store:
     records: RecordStore
     heartbeats: HeartbeatStore
     tickets: TicketStore
+    seals: SqlSeals
+    generations: SqlGenerations
     weights: WeightStore
     reviews: ReviewStore
+    promotions: PromotionStore
     close: Callable[[], Awaitable[None]]
 
 
@@ -79,8 +86,11 @@ async def open_store(url: str, *, clock: Clock | None = None) -> AsyncIterator[S
             records=SqlRecords(database),
             heartbeats=SqlHeartbeats(database),
             tickets=SqlTickets(database),
+            seals=SqlSeals(database),
+            generations=SqlGenerations(database),
             weights=SqlWeights(database),
             reviews=SqlReviews(database),
+            promotions=SqlPromotions(database),
             close=database.close,
         )
     finally:
