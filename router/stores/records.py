@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
@@ -38,6 +39,7 @@ from router.spans import numbered
 from router.stores import weights as evidence
 from router.stores.database import Database, insert_or_keep
 from router.stores.reviews import put_reviews
+from router.stores.seals import Draft, append_seals, drafts_of
 from router.stores.tables import (
     decisions,
     events,
@@ -64,6 +66,9 @@ _KEPT = (
 )
 """Kinds of rows that are written one by one, each into its table."""
 
+_SEALED_AT_ONCE = 32
+"""Of so many records the digests are made on the event loop."""
+
 _LOOK_AHEAD = 4
 """How many pages' worth of events behind the cursor are searched before the index by time is."""
 
@@ -78,15 +83,26 @@ class SqlRecords:
     async def append(self, rows: Sequence[Row]) -> None:
         """Append rows of all kinds, in one transaction, events and outcomes in the order given; durable on return.
 
-        A decision id, a goal or a repeat seen before keeps its first row; usage is added to what there is.
+        A decision id, a goal or a repeat seen before keeps its first row; usage is added to what there is. Each decision
+        is sealed (`router.seals`).
 
         Raises:
             ValueError: where a row is such that the database can never hold it; none is stored then.
         """
-        if rows:
-            await self._database.write(lambda connection: self._append(connection, rows))
+        if not rows:
+            return
+        decided = [row for row in rows if isinstance(row, DecisionRow)]
+        # beside the event loop where there are many: the records are read once from end to end
+        many = len(decided) > _SEALED_AT_ONCE
+        drafts = await asyncio.to_thread(drafts_of, decided) if many else drafts_of(decided)
+        await self._database.write(lambda connection: self._append(connection, rows, decided, drafts))
 
-    def _append(self, connection: Connection, rows: Sequence[Row]) -> None:
+    def _append(
+        self, connection: Connection, rows: Sequence[Row], decided: Sequence[DecisionRow], drafts: Sequence[Draft]
+    ) -> None:
+        if decided:
+            n_stored = self._insert(connection, decisions, DecisionRow._fields, decided)
+            append_seals(connection, decided, drafts, n_stored)
         for kind, table in _KEPT:
             self._insert(connection, table, kind._fields, [row for row in rows if isinstance(row, kind)])
         self._insert(connection, usage, UsageRow._fields, merged(row for row in rows if isinstance(row, UsageRow)))
@@ -105,12 +121,14 @@ class SqlRecords:
 
     def _insert(
         self, connection: Connection, table: Table, names: Sequence[str], rows: Sequence[tuple[Any, ...]]
-    ) -> None:
-        if rows:
-            if table not in self._inserts:
-                self._inserts[table] = _insert(connection, table, names)
-            # the rows are the driver's tuples already: no dictionary is made of each
-            connection.exec_driver_sql(self._inserts[table], rows)
+    ) -> int:
+        """How many rows were written; those whose key was there already were not."""
+        if not rows:
+            return 0
+        if table not in self._inserts:
+            self._inserts[table] = _insert(connection, table, names)
+        # the rows are the driver's tuples already: no dictionary is made of each
+        return connection.exec_driver_sql(self._inserts[table], list(rows)).rowcount
 
     async def decision(self, decision_id: str) -> DecisionRow | None:
         """The record of one decision."""

@@ -1,0 +1,131 @@
+"""SqlSeals: the chain of seals, written with the records in one transaction, and read again to verify them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, Select, bindparam, func, insert, literal_column, select
+
+from models.events import DecisionRow
+from router.seals import GENESIS, N_SALT_BYTES, Seal, chained, record_digest
+from router.stores.database import Database
+from router.stores.tables import decisions, seals
+
+_SEAL = tuple(seals.c[name] for name in Seal._fields)
+_RECORD = tuple(decisions.c[name] for name in DecisionRow._fields)
+_NEWEST = "SELECT chain FROM seals ORDER BY sequence DESC LIMIT 1"
+_CHUNK = 500
+"""Ids in one query; databases bound the number of parameters."""
+
+Draft = tuple[str, str]
+"""Salt and digest of a record."""
+
+
+def drafts_of(rows: Sequence[DecisionRow]) -> list[Draft]:
+    """Fresh salts and the digests of records under them; the slow part of sealing, which needs no database.
+
+    Raises:
+        ValueError: a record can never be stored.
+    """
+    salts = os.urandom(N_SALT_BYTES * len(rows)).hex()
+    step = 2 * N_SALT_BYTES
+    cut = [salts[start : start + step] for start in range(0, len(salts), step)]
+    return [(salt, record_digest(salt, row)) for salt, row in zip(cut, rows, strict=True)]
+
+
+def append_seals(connection: Connection, rows: Sequence[DecisionRow], drafts: Sequence[Draft], n_stored: int) -> None:
+    """Seal records that have just been written in the same transaction.
+
+    Args:
+        connection: in the transaction.
+        rows: the records, in order.
+        drafts: of each.
+        n_stored: how many of them were stored; the others had been seen before, and their first record has its seal.
+    """
+    if n_stored < len(rows):
+        rows, drafts = _unsealed(connection, rows, drafts)
+    if not rows:
+        return
+    chain = connection.exec_driver_sql(_NEWEST).scalar() or GENESIS
+    made = []
+    for row, (salt, digest) in zip(rows, drafts, strict=True):
+        chain = chained(chain, row.decision_id, digest)
+        made.append((row.decision_id, salt, digest, chain, row.happened_at))
+    connection.exec_driver_sql(_insert(connection), made)
+
+
+def _insert(connection: Connection) -> str:
+    names = ("decision_id", "salt", "digest", "chain", "happened_at")
+    statement = insert(seals).values({name: bindparam(name) for name in names})
+    return str(statement.compile(dialect=connection.dialect, column_keys=list(names)))
+
+
+def _unsealed(
+    connection: Connection, rows: Sequence[DecisionRow], drafts: Sequence[Draft]
+) -> tuple[list[DecisionRow], list[Draft]]:
+    """Those that have no seal yet and are in the store as they are here, each once."""
+    ids = list(dict.fromkeys(row.decision_id for row in rows))
+    stored: dict[str, DecisionRow] = {}
+    for start in range(0, len(ids), _CHUNK):
+        is_open = decisions.c.decision_id.in_(ids[start : start + _CHUNK]) & seals.c.sequence.is_(None)
+        query = select(*_RECORD).outerjoin(seals, seals.c.decision_id == decisions.c.decision_id).where(is_open)
+        stored.update((row.decision_id, DecisionRow._make(row)) for row in connection.execute(query))
+    found: dict[str, tuple[DecisionRow, Draft]] = {}
+    for row, draft in zip(rows, drafts, strict=True):
+        if stored.get(row.decision_id) == row:
+            found.setdefault(row.decision_id, (row, draft))
+    return [row for row, _ in found.values()], [draft for _, draft in found.values()]
+
+
+class SqlSeals:
+    """Reads seals."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def seal(self, decision_id: str) -> tuple[Seal | None, str]:
+        """The seal of a decision, None where it has none, and the chain before it."""
+
+        def work(connection: Connection) -> tuple[Seal | None, str]:
+            row = connection.execute(select(*_SEAL).where(seals.c.decision_id == decision_id)).first()
+            if row is None:
+                return None, GENESIS
+            seal = Seal._make(row)
+            before = select(seals.c.chain).where(seals.c.sequence < seal.sequence)
+            newest = connection.execute(before.order_by(seals.c.sequence.desc()).limit(1)).scalar()
+            return seal, newest or GENESIS
+
+        return await self._database.read(work)
+
+    async def page(self, after: int, limit: int) -> Sequence[tuple[Seal, DecisionRow | None]]:
+        """At most `limit` seals behind a place in the chain, with their records; None where there is none."""
+        query = page_query(after, limit)
+        n = len(_SEAL)
+
+        def work(connection: Connection) -> list[tuple[Seal, DecisionRow | None]]:
+            rows = (tuple(row) for row in connection.execute(query))
+            return [(Seal._make(row[:n]), None if row[n] is None else DecisionRow._make(row[n:])) for row in rows]
+
+        return await self._database.read(work)
+
+    async def count(self) -> tuple[int, int]:
+        """How many seals there are, and how many were ever made: fewer means that the newest were taken away."""
+        ever = literal_column("coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'seals'), 0)")
+
+        def work(connection: Connection) -> tuple[int, int]:
+            n, last = connection.execute(select(func.count(), ever).select_from(seals)).one()
+            return int(n), int(last)
+
+        return await self._database.read(work)
+
+
+def page_query(after: int, limit: int) -> Select[tuple[object, ...]]:
+    """Seals along the primary key, each with its record through the key of that."""
+    return (
+        select(*_SEAL, *_RECORD)
+        .outerjoin(decisions, decisions.c.decision_id == seals.c.decision_id)
+        .where(seals.c.sequence > after)
+        .order_by(seals.c.sequence)
+        .limit(limit)
+    )

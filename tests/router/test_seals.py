@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from router.seals import GENESIS, Seal, chained, first_break, holds, record_digest, section_digest
+from tests.router.stores.samples import decision
+
+
+def sealed(*decision_ids: str) -> list[tuple[Seal, object]]:
+    chain, made = GENESIS, []
+    for sequence, decision_id in enumerate(decision_ids, 1):
+        digest = record_digest("5a", decision(decision_id))
+        chain = chained(chain, decision_id, digest)
+        made.append((Seal(sequence, decision_id, "5a", digest, chain, 1000), decision(decision_id)))
+    return made
+
+
+def test_a_page_that_holds_says_where_the_next_one_begins() -> None:
+    page = sealed("a", "b", "c")
+    before, found = first_break((0, GENESIS), page[:2])  # type: ignore[arg-type]
+    assert (before, found) == ((2, page[1][0].chain), None)
+    assert first_break(before, page[2:]) == ((3, page[2][0].chain), None)  # type: ignore[arg-type]
+    assert first_break(before, []) == (before, None)
+
+
+def test_a_page_behind_the_wrong_chain_breaks_at_once() -> None:
+    page = sealed("a", "b", "c")
+    before, found = first_break((1, GENESIS), page[1:])  # type: ignore[arg-type]
+    assert before == (1, GENESIS)
+    assert found is not None
+    assert (found.sequence, found.decision_id, found.detail) == (2, "b", "it does not follow from the seal before it")
+
+
+def test_a_seal_without_its_salt_holds_nothing() -> None:
+    [(seal, _)] = sealed("a")
+    assert holds(seal, decision("a"))
+    assert not holds(seal._replace(salt=None), decision("a"))
+    assert not holds(seal, decision("b"))
+
+
+def test_sections_are_told_apart_by_their_texts_and_where_those_end() -> None:
+    assert section_digest(b"1", b"23") != section_digest(b"12", b"3")
+    assert section_digest(b"1") == section_digest(b"1")
+    assert len(section_digest(b"1")) == 16
