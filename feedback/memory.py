@@ -1,0 +1,176 @@
+"""Memory: the state of a learner, how it is written down, and how it is read, merged and restored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from feedback.evidence import Evidence, Sums
+from feedback.exponents import Exponents
+from feedback.lessons import AgentState, pack, parsed, unpack
+from feedback.lineage import Lineage
+from models.card import AgentKey
+from models.events import LearnerRow, WeightRow
+
+Rows = list[WeightRow | LearnerRow]
+
+
+class Memory:
+    """Evidence by agent, what else is known of agents, and exponents by namespace.
+
+    Args:
+        max_caller_cells: bounds the evidence's memory.
+    """
+
+    def __init__(self, max_caller_cells: int) -> None:
+        self.version = 0
+        self.frozen: str | None = None
+        self.evidence = Evidence(max_caller_cells)
+        self.lineage = Lineage()
+        self.states: dict[AgentKey, AgentState] = {}
+        self.exponents: dict[str, Exponents] = {}
+        self.demoted: dict[str, list[AgentKey]] = {}
+        self._max_caller_cells = max_caller_cells
+
+    def state(self, agent: AgentKey) -> AgentState:
+        """What is known of an agent beside evidence."""
+        state = self.states.get(agent)
+        if state is None:
+            state = self.states[agent] = AgentState()
+        return state
+
+    def note_demoted(self, agent: AgentKey) -> None:
+        """An agent was demoted, or is so no longer."""
+        demoted = [other for other in self.demoted.get(agent[0], ()) if other != agent]
+        if self.state(agent).drift.is_demoted:
+            demoted.append(agent)
+        if demoted:
+            self.demoted[agent[0]] = sorted(demoted)
+        else:
+            self.demoted.pop(agent[0], None)
+
+    def effective(self, agent: AgentKey, intent: str, inherit: float) -> Sums:
+        """The evidence on an agent's intent with the share of that of its older versions that it inherits."""
+        n = s = 0
+        for version in self.lineage.until(agent):
+            own_n, own_s = self.evidence.of(version, intent)
+            if not n:
+                n, s = own_n, own_s
+                continue
+            state = self.states.get(version)
+            by_n, by_s = (1.0, 1.0) if state is None else (state.drift.inherited_n, state.drift.inherited_s)
+            n, s = int(n * inherit * by_n), int(s * inherit * by_s)
+            n, s = own_n + n, own_s + min(s, n)
+        return n, s
+
+    def intents_of(self, agent: AgentKey) -> list[str]:
+        """The intents on which there is evidence of an agent or of its older versions."""
+        return list(dict.fromkeys(i for version in self.lineage.until(agent) for i in self.evidence.intents(version)))
+
+    def agent_row(self, agent: AgentKey, at_ms: int) -> LearnerRow:
+        """What is known of an agent beside evidence, as a row."""
+        return LearnerRow(*agent, self.state(agent).body(), at_ms)
+
+    def namespace_row(self, namespace: str, at_ms: int) -> LearnerRow:
+        """The exponents of a namespace, as a row."""
+        exponents = self.exponents.get(namespace) or Exponents()
+        return LearnerRow(namespace, "", "", _text({"exponents": exponents.sums(), "n": exponents.n}), at_ms)
+
+    def own_row(self, at_ms: int) -> LearnerRow:
+        """The version, and whether learning is frozen, as a row."""
+        return LearnerRow("", "", "", _text({"version": self.version, "frozen": self.frozen}), at_ms)
+
+    def states_rows(self, at_ms: int) -> list[LearnerRow]:
+        """All rows but those of evidence, in order of their keys."""
+        return [
+            self.own_row(at_ms),
+            *[self.namespace_row(namespace, at_ms) for namespace in sorted(self.exponents)],
+            *[self.agent_row(agent, at_ms) for agent in sorted(self.states)],
+        ]
+
+    def load(self, weights: Iterable[WeightRow], states: Iterable[LearnerRow]) -> None:
+        """Becomes what the rows say.
+
+        Raises:
+            ValueError: the body of a row is none that a memory wrote.
+        """
+        read = Memory(self._max_caller_cells)
+        for weight in weights:
+            read._add(weight)
+        for row in states:
+            read._set(row)
+        self.version, self.frozen = read.version, read.frozen
+        for agent in self.lineage.agents():
+            read.lineage.learn_one(agent)
+        self.evidence, self.lineage, self.states = read.evidence, read.lineage, read.states
+        self.exponents, self.demoted = read.exponents, read.demoted
+
+    def merge(self, rows: Iterable[WeightRow | LearnerRow], at_ms: int) -> Rows:
+        """Adds what another one has learned from other outcomes; what is to be written down."""
+        changed: Rows = []
+        for row in rows:
+            if isinstance(row, WeightRow):
+                self._add(row)
+                changed.append(row)
+            elif row.agent_id:
+                agent = (row.namespace, row.agent_id, row.version)
+                self.lineage.learn_one(agent)
+                self.state(agent).merge(AgentState.of(parsed(row)))
+                self.note_demoted(agent)
+                changed.append(self.agent_row(agent, at_ms))
+            elif row.namespace:
+                body = parsed(row)
+                self.exponents.setdefault(row.namespace, Exponents()).add(body["exponents"], n=body["n"])
+                changed.append(self.namespace_row(row.namespace, at_ms))
+            else:
+                self.version = max(self.version, parsed(row)["version"])
+        return [*changed, *self.evidence.fold()]
+
+    def snapshot(self) -> bytes:
+        """All of it, compressed; the same state gives the same bytes."""
+        return pack(self.evidence.rows(), self.states_rows(0))
+
+    def restore(self, snapshot: bytes, at_ms: int) -> Rows:
+        """Becomes what the snapshot says, but for version and freezing; the differences to what was.
+
+        Raises:
+            ValueError: these bytes are no snapshot.
+        """
+        weights, states = unpack(snapshot, at_ms)
+        before = {row[:5]: row[5:] for row in self.evidence.rows()}
+        agents, namespaces = list(self.states), list(self.exponents)
+        version, frozen = self.version, self.frozen
+        self.load(weights, states)
+        self.version, self.frozen = version, frozen
+        changed: Rows = []
+        for row in weights:
+            n, s = before.pop(row[:5], (0, 0))
+            if (row.n, row.s) != (n, s):
+                changed.append(row._replace(n=row.n - n, s=row.s - s))
+        changed += [WeightRow(*key, -n, -s) for key, (n, s) in before.items()]
+        changed += [self.namespace_row(name, at_ms) for name in sorted({*namespaces, *self.exponents})]
+        return changed + [self.agent_row(agent, at_ms) for agent in sorted({*agents, *self.states})]
+
+    def _add(self, row: WeightRow) -> None:
+        self.lineage.learn_one((row.namespace, row.agent_id, row.version))
+        self.evidence.add(row)
+
+    def _set(self, row: LearnerRow) -> None:
+        try:
+            body = parsed(row)
+            if row.agent_id:
+                agent = (row.namespace, row.agent_id, row.version)
+                self.lineage.learn_one(agent)
+                self.states[agent] = AgentState.of(body)
+                self.note_demoted(agent)
+            elif row.namespace:
+                exponents = self.exponents[row.namespace] = Exponents()
+                exponents.add(body["exponents"], n=body["n"])
+            else:
+                self.version, self.frozen = body["version"], body["frozen"]
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise ValueError(f"the learner's row {row[:3]} cannot be read: {error!r}") from error
+
+
+def _text(body: dict[str, int | str | Sequence[int] | None]) -> str:
+    return json.dumps(body, separators=(",", ":"))
