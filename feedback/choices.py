@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import NamedTuple
 from zlib import crc32
 
@@ -84,20 +84,10 @@ class Choices:
         >>> Choices.of([Row("d", 0, (0, 1), (0.9, 0.1), (0.0, 1.0), 1)]).support()
         Support(choices=1.0, changes=1.0)
         """
-        kept = list(rows)
-        for row in kept:
-            _check(row)
-        starts = np.fromiter(accumulate((len(row.agents) for row in kept), initial=0), np.int64)
-        options = int(starts[-1])
-        return cls(
-            starts=starts,
-            intent=np.fromiter((row.intent for row in kept), np.int64, len(kept)),
-            chosen=starts[:-1] + np.fromiter((row.chosen for row in kept), np.int64, len(kept)),
-            fold=np.fromiter((fold_of(row.decision_id) for row in kept), np.int64, len(kept)),
-            agent=np.fromiter((agent for row in kept for agent in row.agents), np.int64, options),
-            logged=np.fromiter((share for row in kept for share in row.logged), np.float64, options),
-            target=np.fromiter((share for row in kept for share in row.target), np.float64, options),
-        )
+        builder = ChoicesBuilder()
+        for row in rows:
+            builder.add(row)
+        return builder.build()
 
     def __len__(self) -> int:
         return len(self.intent)
@@ -137,6 +127,40 @@ class Choices:
             logged=self.logged[options],
             target=self.target[options],
         )
+
+
+class ChoicesBuilder:
+    """Gathers rows one by one, in little more memory than the arrays take."""
+
+    def __init__(self) -> None:
+        self._starts, self._intent, self._chosen, self._fold, self._agent = (array("q") for _ in range(5))
+        self._logged, self._target = array("d"), array("d")
+        self._starts.append(0)
+
+    @property
+    def n_options(self) -> int:
+        """Options of all rows so far."""
+        return len(self._agent)
+
+    def add(self, row: Row) -> None:
+        """Take a row. Raises ValueError where its lengths differ, or its choice had no propensity."""
+        _check(row)
+        self._intent.append(row.intent)
+        self._chosen.append(len(self._agent) + row.chosen)
+        self._fold.append(fold_of(row.decision_id))
+        self._agent.extend(row.agents)
+        self._logged.extend(row.logged)
+        self._target.extend(row.target)
+        self._starts.append(len(self._agent))
+
+    def build(self) -> Choices:
+        """The rows as arrays."""
+        starts, intent, chosen, fold, agent = (
+            np.array(each, dtype=np.int64)
+            for each in (self._starts, self._intent, self._chosen, self._fold, self._agent)
+        )
+        logged, target = (np.array(each, dtype=np.float64) for each in (self._logged, self._target))
+        return Choices(starts, intent, chosen, fold, agent, logged, target)
 
 
 def fold_of(decision_id: str, n_folds: int = N_FOLDS) -> int:

@@ -120,7 +120,12 @@ class Log:
 
 def mean_of(log: Log) -> Estimate:
     """What the policy that wrote the log brought."""
-    return _estimate(float(log.value.mean()), log.value - log.value.mean(), len(log) - 1.0)
+    return mean_estimate(log.value)
+
+
+def mean_estimate(values: Floats) -> Estimate:
+    """The mean of independent values, float64 (n), n >= 1."""
+    return _estimate(float(values.mean()), values - values.mean(), len(values) - 1.0)
 
 
 def value_of(log: Log, method: Method) -> Estimate:

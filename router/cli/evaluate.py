@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -79,6 +80,40 @@ def intents(
         emit_json(summary)
     else:
         table(["figure", "value"], flat(summary))
+
+
+@app.command()
+def policy(
+    log: Annotated[str, typer.Option(help="URL of the store that holds decisions and outcomes.")],
+    policy: Annotated[Path, typer.Option(help="Policy file to evaluate.")],
+    namespace: Annotated[str | None, typer.Option(help="Only decisions of this namespace.")] = None,
+    since: Annotated[str | None, typer.Option(help="Only decisions from then on: 2026-11-30, or 7d, 12h ago.")] = None,
+    choices: Annotated[
+        str | None, typer.Option(help="router, or callers for those of callers beside it; none: the more.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="At most so many decisions, the newest.")] = 200_000,
+    margin: Annotated[float, typer.Option(min=0, max=1, help="Loss of success that counts as not worse.")] = 0.01,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Estimate what another policy would have brought, from the log; which decisions flip.
+
+    Exit code: 0 the same, better, or not worse by more than --margin; 1 worse; 2 the command is wrong; 3 not known.
+    """
+    from models.errors import RouterError
+    from router.cli.evaluate_policy import evaluated, kind_of, show, since_ms
+
+    kind, from_ms = kind_of(choices), since_ms(since, datetime.now(UTC))
+    try:
+        report = asyncio.run(
+            evaluated(log, policy, namespace=namespace, from_ms=from_ms, kind=kind, limit=limit, margin=margin)
+        )
+    except RouterError as error:
+        fail(str(error), 2)
+    if as_json:
+        emit_json(report)
+    else:
+        show(report)
+    raise typer.Exit(report["exit_code"])
 
 
 async def _evaluate(requests: Path, cards: list[Path] | None, policy: Path | None) -> dict[str, Any]:
