@@ -50,6 +50,15 @@ class Database:
         """
         return await self._finish(self._read(work))
 
+    async def checkpoint(self) -> None:
+        """Write SQLite's log of writes back into its file and empty it, as far as no reader holds it; else nothing.
+
+        Raises:
+            StoreError: where the database does not do it.
+        """
+        if self._writer.dialect.name == "sqlite":
+            await self._finish(self._checkpoint())
+
     async def close(self) -> None:
         """Finish what has begun and close all connections; a second call does nothing."""
         self._is_closed = True
@@ -82,6 +91,14 @@ class Database:
         with self._border():
             async with self._reader.connect() as connection:
                 return await connection.run_sync(work)
+
+    async def _checkpoint(self) -> None:
+        with self._border():
+            async with self._turn, self._writer.connect() as connection:
+                # past SQLAlchemy, which would begin a transaction: within one there is no checkpoint
+                driver = (await connection.get_raw_connection()).driver_connection
+                assert driver is not None
+                await driver.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
 
     @contextmanager
     def _border(self) -> Iterator[None]:

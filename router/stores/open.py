@@ -20,6 +20,7 @@ from models.ports import (
 )
 from models.promotion import PromotionStore
 from models.review import ReviewStore
+from models.subject import SubjectStore
 from router.clock import SystemClock
 from router.stores.cards import SqlCards
 from router.stores.database import Database
@@ -32,6 +33,7 @@ from router.stores.records import SqlRecords
 from router.stores.reviews import SqlReviews
 from router.stores.seals import SqlSeals
 from router.stores.sqlite import prepare, reader_engine, sqlite_file, writer_engine
+from router.stores.subjects import SqlSubjects
 from router.stores.tickets import SqlTickets
 from router.stores.vectors import SqlVectors
 from router.stores.weights import SqlWeights
@@ -59,6 +61,7 @@ class Store:
     weights: WeightStore
     reviews: ReviewStore
     promotions: PromotionStore
+    subjects: SubjectStore
     close: Callable[[], Awaitable[None]]
 
 
@@ -77,6 +80,7 @@ async def open_store(url: str, *, clock: Clock | None = None) -> AsyncIterator[S
     path = sqlite_file(url)
     await asyncio.to_thread(prepare, path, url, int(clock.now_ms()))
     database = Database(writer_engine(path), reader_engine(path, _N_READERS), url)
+    tickets = SqlTickets(database)
     try:
         yield Store(
             cards=SqlCards(database, clock),
@@ -85,12 +89,13 @@ async def open_store(url: str, *, clock: Clock | None = None) -> AsyncIterator[S
             policies=SqlPolicies(database),
             records=SqlRecords(database),
             heartbeats=SqlHeartbeats(database),
-            tickets=SqlTickets(database),
+            tickets=tickets,
             seals=SqlSeals(database),
             generations=SqlGenerations(database),
             weights=SqlWeights(database),
             reviews=SqlReviews(database),
             promotions=SqlPromotions(database),
+            subjects=SqlSubjects(database, tickets.recount),
             close=database.close,
         )
     finally:

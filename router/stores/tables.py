@@ -79,6 +79,7 @@ decisions = Table(
     Index("decisions_happened_at", "happened_at"),
     Index("decisions_session_id", "session_id"),
     Index("decisions_asker", "asker"),
+    Index("decisions_caller", "caller"),
 )
 
 seals = Table(

@@ -154,6 +154,10 @@ class SqlTickets:
         self._n_open.clear()
         return len(old)
 
+    def recount(self) -> None:
+        """Count anew what is open: somebody else has deleted tickets."""
+        self._n_open.clear()
+
     async def _write(self, batch: _Batch) -> list[bool]:
         async with self._turn:
             if self._gathering is batch:

@@ -30,6 +30,7 @@ def upgrade() -> None:
     op.create_index("decisions_happened_at", "decisions", ["happened_at"])
     op.create_index("decisions_session_id", "decisions", ["session_id"])
     op.create_index("decisions_asker", "decisions", ["asker"])
+    op.create_index("decisions_caller", "decisions", ["caller"])
     op.add_column("outcomes", sa.Column("learnt", sa.Text()))
     op.create_index("outcomes_received_at", "outcomes", ["received_at"])
     _create_records()
