@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from random import Random
 
+from feedback.learner import Learner
 from intent.calibrate import Calibration
 from intent.cascade import Cascade
 from intent.dummy_embedder import DummyEmbedder
@@ -28,6 +29,7 @@ from router.case import Case
 from router.decide import Decider
 from router.goals import Goals
 from router.journal import Journal
+from router.learning import Learning
 from router.live.admission import Admission
 from router.live.asker import Asker
 from router.live.live import Live
@@ -183,18 +185,19 @@ def desk_of(
     vectors = {text: encoder.embed(text) for text in texts_of(known)}
     snapshot = assemble(known, policy, vectors, encoder.encoder_id, encoder.dim, Generations(1, 1, 1))
     journal = Journal(records, max_rows=1_000_000, batch=2000, wait_ms=1, clock=clock)
-    live, registry, ids = Live(Random(seed)), _Fixed(snapshot), _ids(seed)
+    live, registry, ids, learning = Live(Random(seed)), _Fixed(snapshot), _ids(seed), Learning(Learner())
+    learning.follow(snapshot)
     live.health.follow(snapshot.digest_of, clock.monotonic_ms())
 
     def service(picker: Picker) -> RouteService:
         intake = Intake(EmbedPool(encoder, n_threads=1), Cascade(Calibration()))
         decider = Decider(intake, Escalation(None, clock, LlmBreaker(clock)), picker, live.sessions, clock)
-        return RouteService(registry, decider, Goals(records), Recorder(journal), clock, ids)
+        return RouteService(registry, decider, Goals(records), Recorder(journal), live.opened, clock, ids)
 
     return Desk(
-        service(Picker(Admission(live, clock), live, None, clock)),
-        service(NoTaking(NoAdmission(live, clock), live, None, clock)),
-        Settlement(registry, live, journal, clock),
+        service(Picker(Admission(live, clock), live, learning, None, clock)),
+        service(NoTaking(NoAdmission(live, clock), live, learning, None, clock)),
+        Settlement(registry, live, learning, journal, clock),
         live,
         Upkeep(live, lambda: snapshot, journal, clock, ids.new),
         journal,

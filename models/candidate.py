@@ -28,6 +28,7 @@ class Stage(StrEnum):
     EJECTED = "ejected"
     CAPACITY = "capacity"
     QUOTA = "quota"
+    SHARE = "share"
 
 
 NOT_NOW = frozenset(

@@ -100,6 +100,12 @@ def clarify(
     return _decision(case, Action.CLARIFY, reason, elapsed_ms, clarify=asked)
 
 
+def goal_mismatch(case: Case, elapsed_ms: float) -> RouteDecision:
+    """The task came with another goal before."""
+    question = "The goal of this task has changed: is it still the same task?"
+    return clarify(case, Reason.GOAL_MISMATCH, question, (), elapsed_ms)
+
+
 def _whole(wait_ms: float | None) -> int | None:
     return None if wait_ms is None else max(1, ceil(wait_ms))
 
@@ -159,7 +165,7 @@ def _decision(case: Case, action: Action, reason: Reason, elapsed_ms: float, **f
             cards=snapshot.cards_generation,
             index=snapshot.index_generation,
             classifier=case.classifier_generation,
-            weights=0,
+            weights=case.weights_version,
             policy=snapshot.policy_generation,
         ),
         elapsed_ms=round(elapsed_ms, 3),

@@ -23,7 +23,7 @@ from models.ports import Clock, Embedder
 from models.settings import Settings
 from router import openapi
 from router.edge import Endpoint, FixedPaths, InFlightLimit, gone, handled, keys_enforced
-from router.endpoints import agents, feedback, live, operation, policy, queue, records, reviews, routing, usage
+from router.endpoints import agents, feedback, live, operation, policy, queue, records, reviews, routing, usage, weights
 from router.endpoints.call import Call, Context
 from router.metrics import Metrics
 from router.problems import response_of
@@ -60,6 +60,7 @@ CALLS: tuple[Call, ...] = (
     *feedback.CALLS,
     *live.CALLS,
     *usage.CALLS,
+    *weights.CALLS,
     *queue.CALLS,
     *reviews.CALLS,
     *operation.CALLS,

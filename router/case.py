@@ -15,6 +15,7 @@ from models.policy import NamespacePolicy
 from models.reading import Reading
 from models.request import RouteRequest
 from router.eligibility import Eligible
+from router.facts import Facts
 from router.live.asker import Asker
 from router.live.sessions import SessionKey
 from router.permit import Grants
@@ -45,6 +46,7 @@ class Case:
         over: the caller's quota that is used up.
         wait_ms: after how long another try may be worth while; None where that is not known.
         lease: the place that was taken at the target.
+        facts: what else decided it, for the record.
         is_last_resort: whether the target was chosen although nobody should be sent there.
     """
 
@@ -65,6 +67,7 @@ class Case:
     given_ms: float | None = None
     may_refuse: bool = True
     classifier_generation: int = 0
+    weights_version: int = 0
     intake: Intake | None = None
     promotion_id: int | None = None
     escalated: Escalated | None = None
@@ -80,6 +83,7 @@ class Case:
     lease: Lease | None = None
     is_last_resort: bool = False
     degraded: list[str] = field(default_factory=list)
+    facts: Facts = field(default_factory=Facts)
     asker: Asker = field(init=False)
 
     @property

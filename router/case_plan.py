@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from models.decision import Attempt
+from models.reading import Reading
 from router.case import Case
 from router.live.fingerprint import business_key, fingerprint
-from router.live.open_decisions import OpenDecision, steps_of
+from router.live.open_decisions import OpenDecision, chosen_by_caller, likely, step_of_choice, steps_of
 from router.planner import Callee, plan
+from router.selection import Selection
 from router.snapshot import Entry
 
 
@@ -63,7 +65,53 @@ def opened_by(case: Case, steps: list[Attempt]) -> OpenDecision:
         steps=steps_of(
             steps, [entry.card for entry in called], [case.standings[entry.number].timeout_ms for entry in called]
         ),
+        intents=intents_of(case.reading),
+        features=_features(case.selection),
     )
+
+
+def opened_by_caller(case: Case) -> OpenDecision | None:
+    """A decision beside which the caller keeps its own choice, of which its outcomes tell; None where it read nothing.
+
+    How long the caller waits is not known: the slice is the agent's timeout.
+    """
+    choice, reading = case.request.caller_choice, case.reading
+    if choice is None or reading is None or reading.intent is None:
+        return None
+    agent = chosen_by_caller(choice, case.request.namespace, case.snapshot.card_of)
+    step = step_of_choice(agent, case.snapshot.card_of)
+    return OpenDecision(
+        decision_id=case.decision_id,
+        trace_id=case.trace_id,
+        span_id=case.span_id,
+        key=case.grants.caller,
+        caller=case.asker.caller,
+        team=case.request.tenant or "",
+        namespace=case.request.namespace,
+        intent=reading.intent,
+        utterance=case.request.utterance,
+        payload=case.request.payload,
+        session_id=case.request.caller.session_id,
+        steps=(step,),
+        intents=intents_of(reading),
+        is_shadow=True,
+    )
+
+
+def intents_of(reading: Reading | None) -> tuple[tuple[str, float], ...]:
+    """(intent, confidence) of a reading, the one routed by first."""
+    if reading is None or reading.intent is None:
+        return ()
+    others = [(each.intent, each.confidence) for each in reading.alternatives]
+    return likely((reading.intent, reading.confidence), others)
+
+
+def _features(selection: Selection) -> tuple[float, float, float, float]:
+    # as they were known: the draws of exploration say nothing of what was to be expected
+    chosen = next(
+        each for each in selection.contenders if (each.namespace, each.agent_id) == selection.chosen.agent[:2]
+    )
+    return (chosen.similarity, chosen.quality, chosen.health, chosen.load)
 
 
 def fingerprint_of(case: Case) -> str:

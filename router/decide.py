@@ -65,6 +65,9 @@ class Decider:
             OverloadedError: too many utterances wait for the encoder.
         """
         self._lanes.assign(case)
+        case.weights_version = self._picker.weights_version
+        cascade = self._lanes.intake_of(case).cascade
+        case.facts.heads = cascade.heads
         if not case.snapshot.scope(case.namespaces).has_routable:
             return self._fallback(case, Reason.NO_CAPABLE_AGENT)
         if case.remaining_ms <= 0 and case.request.intent is None:
@@ -74,12 +77,14 @@ class Decider:
         except TimeoutError:
             case.degraded.append("encoder: no time left")
             return self._fallback(case, Reason.DEADLINE)
+        case.facts.heads_changed = cascade.generation != case.classifier_generation
         return await self.decide_read(case)
 
     async def decide_read(self, case: Case) -> RouteDecision:
         """The decision of a case that has been read."""
         reading = case.reading
         assert reading is not None
+        case.facts.read = reading
         case.degraded.extend(reading.degraded)
         self._find_entities(case)
         self._hide_unreachable(case)
@@ -139,6 +144,7 @@ class Decider:
         waiting = self._sessions.waiting(session, self._clock.monotonic_ms())
         if waiting is None or not self._reachable(case, waiting.intent):
             return False
+        case.facts.waiting = waiting
         case.sticky_agent = waiting.agent[1]
         case.hides_intent = False
         # the conversation tells the intent, as surely as a caller who names it

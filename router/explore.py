@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from feedback.draws import draw, propensities
+from feedback.bandit import draw, propensities
 from router.learned import Learned
 from router.scorer import FLOOR, Blend, Choice, Contender, Scored, choose, clamped, draw_of, order, score
 

@@ -9,10 +9,12 @@ from random import Random
 
 import numpy as np
 
+from feedback.learner import Learner
 from models.ports import Clock
 from models.settings import Settings
 from router.degrade_queue import DegradeQueue
 from router.journal import Journal
+from router.learning import Learning
 from router.live.admission import Admission
 from router.live.beats import Beats
 from router.live.live import Live
@@ -26,6 +28,7 @@ from router.repeats import Repeats
 from router.settlement import Settlement
 from router.stores.open import Store
 from router.supervisor import Supervisor
+from router.weight_keeper import WeightKeeper
 
 MAX_CALLERS = 100_000
 """So many callers that have posted outcomes are known at the start; others are when they post again."""
@@ -38,6 +41,8 @@ class LiveParts:
     live: Live
     beats: Beats
     queue: DegradeQueue
+    learning: Learning
+    keeper: WeightKeeper
     picker: Picker
     settlement: Settlement
     repeats: Repeats
@@ -53,18 +58,23 @@ async def live_parts(
 ) -> LiveParts:
     """Build them; what an earlier run has stored is taken up."""
     live = Live(Random())
+    learning = Learning(Learner())
+    learning.learner.load(*await store.weights.load())
     live.posting.update(await store.records.known_callers(MAX_CALLERS))
     beats = Beats(live.health, store.heartbeats, clock)
     await beats.load()
-    registry.on_swap = lambda snapshot: beats.follow(snapshot.digest_of)
+    registry.on_swap.append(lambda snapshot: beats.follow(snapshot.digest_of))
+    registry.on_swap.append(learning.follow)
     stack.push_async_callback(beats.save)
     queue = DegradeQueue(store.tickets, lambda: registry.snapshot.policy, clock, new_id)
     return LiveParts(
         live,
         beats,
         queue,
-        Picker(Admission(live, clock), live, queue, clock),
-        Settlement(registry, live, journal, clock),
+        learning,
+        WeightKeeper(learning, store.weights, journal, lambda: registry.snapshot.policy, clock),
+        Picker(Admission(live, clock), live, learning, queue, clock),
+        Settlement(registry, live, learning, journal, clock),
         Repeats(journal, store.records, clock),
     )
 
@@ -96,6 +106,7 @@ def keep_up(
         return run
 
     upkeep = Upkeep(parts.live, lambda: registry.snapshot, journal, clock, new_id)
+    supervisor.start("weights", once_ready(parts.keeper.run))
     supervisor.start("live state", once_ready(upkeep.run))
     supervisor.start("heartbeats", parts.beats.run)
     supervisor.start("repeats", parts.repeats.run)

@@ -20,6 +20,7 @@ from models.request import RouteRequest
 from router.endpoints.agents import AgentList, AgentView, DeletedAgents
 from router.endpoints.call import Call, Schema
 from router.endpoints.live import AgentHealth, BreakerList
+from router.endpoints.weights import Weights
 from router.json_schema_form import JSON_SCHEMA_FORM
 from router.policy_form import policy_forms
 
@@ -49,6 +50,7 @@ _OUTPUTS: tuple[type[BaseModel], ...] = (
     Receipt,
     AgentHealth,
     BreakerList,
+    Weights,
     AgentView,
     AgentList,
     DeletedAgents,

@@ -13,13 +13,13 @@ from models.errors import QuotaExceededError
 from models.ports import Clock
 from router import answers
 from router.case import Case
-from router.case_plan import fingerprint_of, opened_by, plan_of
+from router.case_plan import fingerprint_of, intents_of, opened_by, plan_of
 from router.degrade_queue import DegradeQueue
 from router.eligibility import check
+from router.learning import Learning
 from router.live.admission import Admission
 from router.live.live import Live
 from router.permit import labelled, permitted
-from router.scorer import Blend
 from router.selection import preference_of, select
 from router.snapshot import Entry
 from router.standing import Standing
@@ -50,11 +50,19 @@ class Picker:
     out twice.
     """
 
-    def __init__(self, admission: Admission, live: Live, queue: DegradeQueue | None, clock: Clock) -> None:
+    def __init__(
+        self, admission: Admission, live: Live, learning: Learning, queue: DegradeQueue | None, clock: Clock
+    ) -> None:
         self._admission = admission
         self._live = live
+        self._learning = learning
         self._queue = queue
         self._clock = clock
+
+    @property
+    def weights_version(self) -> int:
+        """Of what was learned so far."""
+        return self._learning.learner.version
 
     async def pick(self, case: Case) -> RouteDecision:
         """The decision of a case whose intent is known.
@@ -73,7 +81,7 @@ class Picker:
         if not allowed:
             return answers.deny(case, self._elapsed_ms(case))
         case.checked_ms = self._clock.now_ms()
-        figures = self._admission.figures(allowed, case.snapshot.policy)
+        case.facts.figures = figures = self._admission.figures(allowed, case.snapshot.policy)
         case.eligible = check(allowed, case.request, case.remaining_ms, lambda entry: figures[entry.number].timeout_ms)
         if not case.eligible.entries:
             return self._fallback(case, Reason.DEADLINE if case.late else Reason.NO_CAPABLE_AGENT)
@@ -84,7 +92,7 @@ class Picker:
         if reason is not None:
             return await self._nobody(case, reason)
         steps = plan_of(case, partial(self._is_probe, case))
-        if not case.request.dry_run:
+        if not case.request.dry_run and case.request.caller_choice is None:
             self._take(case, steps)
         return answers.invoke(case, steps, self._elapsed_ms(case))
 
@@ -103,6 +111,7 @@ class Picker:
             _leave_out(case, found, {entry.number for entry, _ in able})
         if not able:
             return self._reason(case)
+        able = self._within_share(case, able)
         case.eligible.entries = [entry for entry, _ in able]
         case.standings = {entry.number: standing for entry, standing in able}
         self._select(case)
@@ -123,38 +132,54 @@ class Picker:
         n_failures = self._live.sessions.n_failures(session, self._clock.monotonic_ms())
         if n_failures < case.policy.session.human_after:
             return None
+        case.facts.n_failures = n_failures
         forms = (entry.card.fallback.human for entry in case.eligible.entries)
         return next((form for form in forms if form is not None), None)
 
     def _is_poison(self, case: Case) -> bool:
         # most of the time there is none, and no fingerprint is needed
-        return len(self._live.poison) > 0 and self._live.poison.is_poison(
-            fingerprint_of(case), self._clock.monotonic_ms()
-        )
+        if len(self._live.poison) > 0:
+            case.facts.is_poison = self._live.poison.is_poison(fingerprint_of(case), self._clock.monotonic_ms())
+        return case.facts.is_poison
 
     def _is_probe(self, case: Case, entry: Entry) -> bool:
-        return not case.is_last_resort and self._admission.would_probe(entry, case.asker)
+        is_probe = not case.is_last_resort and self._admission.would_probe(entry, case.asker)
+        if is_probe:
+            case.facts.probes.append(entry.agent)
+        return is_probe
 
     def _take(self, case: Case, steps: list[Attempt]) -> None:
         """Take the place, the quota and the probe; from now on an outcome is expected."""
         assert case.selection is not None
         keep_ms = sum(step.timeout_ms + step.backoff_ms for step in steps) + case.policy.lease.grace_ms
         opened, chosen = opened_by(case, steps), case.selection.chosen
+        self._learning.decided(chosen.agent, case.asker.caller in self._live.posting, case.snapshot.policy)
+        if case.snapshot.policy.learning.max_rise is not None:
+            self._learning.shares.note(_group(chosen), chosen.agent, self._clock.monotonic_ms())
         if self._admission.take(opened, chosen, case.asker, case.snapshot.policy, keep_ms):
             case.lease = Lease.of(id=case.decision_id, expires_at=int(case.checked_ms + keep_ms))
 
     def _select(self, case: Case) -> None:
         reading, request = case.reading, case.request
         assert reading is not None
-        blend = Blend.of(case.policy, preference_of(request, reading.preference, case.policy))
+        advice = self._learning.advise(
+            case.eligible.entries,
+            intents_of(reading),
+            case.snapshot.policy,
+            case.policy,
+            preference_of(request, reading.preference, case.policy),
+        )
+        case.facts.costs_usd = advice.costs_usd
         selection = select(
             case.eligible.entries,
             reading.confidence,
             request,
-            blend,
+            advice.blend,
             case.seed,
             standings=case.standings,
             wish=case.sticky_agent or request.target_agent,
+            learned=advice.learned,
+            costs_usd=advice.costs_usd,
         )
         if case.is_last_resort:
             selection = selection._replace(reason=Reason.DEGRADED)
@@ -164,6 +189,21 @@ class Picker:
             case.degraded.append("target_agent: not eligible, another was chosen")
         case.selection = selection
 
+    def _within_share(self, case: Case, able: list[tuple[Entry, Standing]]) -> list[tuple[Entry, Standing]]:
+        """Without those whose share has risen as far as it may; where others fall away, the rest may rise to any."""
+        max_rise = case.snapshot.policy.learning.max_rise
+        if max_rise is None or len(able) < 2 or case.eligible.excluded:
+            return able
+        if any(self._learning.learner.is_demoted(entry.agent) for entry, _ in able):
+            return able
+        shares, now_ms = self._learning.shares, self._clock.monotonic_ms()
+        kept = [each for each in able if shares.allows(_group(each[0]), each[0].agent, now_ms, max_rise)]
+        if not kept or len(kept) == len(able):
+            return able
+        places = {entry.number for entry, _ in kept}
+        case.eligible.excluded += [(entry, Stage.SHARE) for entry, _ in able if entry.number not in places]
+        return kept
+
     async def _nobody(self, case: Case, reason: Reason) -> RouteDecision:
         """A ticket, a degraded answer, or a refusal, as the policy says."""
         over = case.over
@@ -172,14 +212,14 @@ class Picker:
             raise QuotaExceededError(f"the quota of {case.asker.caller!r} is used up: {over.told}", wait_ms)
         if _asks_for_ticket(case) and reason in _WAITS:
             ticket = await self._ticket(case)
-            if ticket is not None or case.request.dry_run:
+            if ticket is not None or case.request.dry_run or case.request.caller_choice is not None:
                 return answers.queued(case, ticket, self._elapsed_ms(case))
             case.degraded.append("queue: full")
         return self._fallback(case, reason)
 
     async def _ticket(self, case: Case) -> QueueTicket | None:
         request, reading = case.request, case.reading
-        if self._queue is None or request.dry_run:
+        if self._queue is None or request.dry_run or request.caller_choice is not None:
             return None
         assert reading is not None
         return await self._queue.put(
@@ -199,6 +239,10 @@ class Picker:
 
     def _elapsed_ms(self, case: Case) -> float:
         return self._clock.monotonic_ms() - case.started_ms
+
+
+def _group(entry: Entry) -> tuple[str, str]:
+    return (entry.agent[0], entry.capability.intent)
 
 
 def _asks_for_ticket(case: Case) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -39,7 +39,9 @@ class Registry:
     Attributes:
         snapshot: what decisions look at; replaced by one assignment.
         changed: set with each swap; whoever follows the changes clears it.
-        on_swap: called with each new snapshot, before any decision looks at it.
+        on_swap: each is called with each new snapshot, before any decision looks at it.
+        on_build: awaited with each new snapshot and its cards, without the operator's overrides, before it is stored
+            or swapped in.
         files_watched: cards from files come back on the next reload, so they cannot be deleted here.
     """
 
@@ -48,7 +50,8 @@ class Registry:
     def __init__(self, vectors: CardVectors, cards: CardStore, policies: PolicyStore, clock: Clock) -> None:
         self.files_watched = False
         self.changed = asyncio.Event()
-        self.on_swap: Callable[[Snapshot], None] = _nothing
+        self.on_swap: list[Callable[[Snapshot], None]] = []
+        self.on_build: Callable[[Snapshot, Sequence[AgentCard]], Awaitable[None]] = _nothing
         self._vectors = vectors
         self._card_store = cards
         self._policy_store = policies
@@ -208,7 +211,8 @@ class Registry:
             raise PreconditionFailedError(f"the policy in force has generation {now}, not {named}: read it again")
 
     def _swap(self, sources: _Sources, snapshot: Snapshot) -> None:
-        self.on_swap(snapshot)
+        for follow in self.on_swap:
+            follow(snapshot)
         self._sources, self.snapshot = sources, snapshot
         self.changed.set()
 
@@ -227,12 +231,14 @@ class Registry:
 
     async def _build(self, cards: Sequence[AgentCard], policy: Policy, generations: Generations) -> Snapshot:
         vectors = await self._vectors.of(texts_of(cards))
-        return await asyncio.to_thread(
+        snapshot = await asyncio.to_thread(
             assemble, cards, policy, vectors, self._vectors.encoder_id, self._vectors.dim, generations
         )
+        await self.on_build(snapshot, cards)
+        return snapshot
 
 
-def _nothing(_snapshot: Snapshot) -> None:
+async def _nothing(_snapshot: Snapshot, _cards: Sequence[AgentCard]) -> None:
     pass
 
 

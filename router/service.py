@@ -6,15 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from models.deadline import Deadline
-from models.decision import Reason, RouteDecision
+from models.decision import RouteDecision
 from models.ports import Clock
 from models.reading import Reading
 from models.request import RouteRequest
 from router import answers
 from router.case import Case
+from router.case_plan import opened_by_caller
 from router.decide import Decider
 from router.eligibility import Eligible
 from router.goals import Goals
+from router.live.open_decisions import OpenDecisions
 from router.permit import Grants, namespaces_of
 from router.recorder import Recorder
 from router.registry import Registry
@@ -37,14 +39,25 @@ class RouteService:
     """Answers who should get a request, or why nobody should."""
 
     def __init__(
-        self, registry: Registry, decider: Decider, goals: Goals, recorder: Recorder, clock: Clock, ids: Ids
+        self,
+        registry: Registry,
+        decider: Decider,
+        goals: Goals,
+        recorder: Recorder,
+        opened: OpenDecisions,
+        clock: Clock,
+        ids: Ids,
+        *,
+        offer: Callable[[Case], None] | None = None,
     ) -> None:
         self._registry = registry
         self._decider = decider
         self._goals = goals
         self._recorder = recorder
+        self._opened = opened
         self._clock = clock
         self._ids = ids
+        self._offer = offer
 
     async def route(
         self,
@@ -77,7 +90,18 @@ class RouteService:
         await self._recorder.room()
         case = self._case(request, grants, explain, deadline_ms, may_refuse)
         decision = await self._decide(case)
-        return decision, self._recorder.record(case, decision)
+        if request.caller_choice is not None and not request.dry_run:
+            self._shadow(case)
+        body = self._recorder.record(case, decision)
+        if self._offer is not None:
+            self._offer(case)
+        return decision, body
+
+    def _shadow(self, case: Case) -> None:
+        """Expect outcomes of the agent that the caller keeps to."""
+        opened = opened_by_caller(case)
+        if opened is not None:
+            self._opened.add(opened)
 
     def _case(
         self, request: RouteRequest, grants: Grants, explain: bool, deadline_ms: float | None, may_refuse: bool
@@ -106,23 +130,25 @@ class RouteService:
             checked_ms=now_ms,
             seed=self._ids.seed(),
             explain=explain,
-            may_refuse=may_refuse,
+            may_refuse=may_refuse and request.caller_choice is None,
             given_ms=min((instant for instant in given if instant is not None), default=None),
         )
 
     async def _decide(self, case: Case) -> RouteDecision:
         if await self._goal_changed(case):
-            question = "The goal of this task has changed: is it still the same task?"
-            return answers.clarify(case, Reason.GOAL_MISMATCH, question, (), self._decider.elapsed_ms(case))
+            return answers.goal_mismatch(case, self._decider.elapsed_ms(case))
         decision = await self._decider.decide(case)
         others = case.reading.parts if case.reading is not None else ()
         if not others:
             return decision
-        return decision.model_copy(update={"parts": [await self._part(case, reading) for reading in others]})
+        return decision.model_copy(
+            update={"parts": [await self._part(case, reading, n) for n, reading in enumerate(others)]}
+        )
 
-    async def _part(self, case: Case, reading: Reading) -> RouteDecision:
+    async def _part(self, case: Case, reading: Reading, place: int) -> RouteDecision:
         """The decision of another part of the sentence; the payload was for the first."""
-        request = case.request.model_copy(update={"utterance": reading.text, "payload": None, "target_agent": None})
+        asked = {"utterance": reading.text, "payload": None, "target_agent": None, "caller_choice": None}
+        request = case.request.model_copy(update=asked)
         part = replace(
             case,
             request=request,
@@ -141,6 +167,7 @@ class RouteService:
             wait_ms=None,
             lease=None,
             is_last_resort=False,
+            facts=case.facts.of_part(case.decision_id, place),
         )
         decision = await self._decider.decide_read(part)
         self._recorder.record(part, decision)
@@ -154,6 +181,7 @@ class RouteService:
             request.namespace, request.task_id, request.global_goal_hash, keep=not request.dry_run
         )
         if first != request.global_goal_hash:
+            case.facts.goal = first
             return True
         if not request.dry_run:
             self._recorder.record_goal(request.namespace, request.task_id, first, case.now_ms)

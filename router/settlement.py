@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from feedback.attribution import Call, Charge, charge
+from feedback.attribution import Call, Charge, Party, charge
 from models.card import AgentCard, AgentKey
 from models.errors import ConflictError, FieldProblem, InvalidRequestError, NotFoundError, RequestError
 from models.events import HOUR_MS, OutcomeRow, Row, UsageRow
@@ -12,6 +12,7 @@ from models.key import ADMIN
 from models.outcome import Effect, Outcome, OutcomeStatus, Receipt
 from models.ports import Clock
 from router.journal import Journal
+from router.learning import Learning
 from router.live.change_events import step_of
 from router.live.effects import Effects
 from router.live.live import Live
@@ -33,9 +34,10 @@ class Settlement:
     window; a state that has changed since (a breaker that opened) stays until its own rule moves it.
     """
 
-    def __init__(self, registry: Registry, live: Live, journal: Journal, clock: Clock) -> None:
+    def __init__(self, registry: Registry, live: Live, learning: Learning, journal: Journal, clock: Clock) -> None:
         self._registry = registry
         self._live = live
+        self._learning = learning
         self._effects = Effects(live)
         self._journal = journal
         self._clock = clock
@@ -82,6 +84,7 @@ class Settlement:
         if before is not None and _is_same(before.outcome, outcome):
             return _receipt(outcome, Effect.DUPLICATE, before.charged)
         if before is not None and outcome.idempotency_key == before.outcome.idempotency_key is not None:
+            self._watch(opened, True)
             raise ConflictError(f"the key {outcome.idempotency_key!r} came with another outcome of this attempt before")
         return self._settle(opened, outcome, before)
 
@@ -89,8 +92,10 @@ class Settlement:
         now_ms, wall_ms = self._clock.monotonic_ms(), int(self._clock.now_ms())
         step = opened.steps[outcome.attempt - 1]
         effects, snapshot = self._effects, self._registry.snapshot
+        learned: list[Row] = []
         if before is not None:
             effects.take_back(opened, outcome.attempt, now_ms, snapshot)
+            learned += self._learning.take_back(before.learnt, snapshot.policy, wall_ms)
         is_poison = effects.fails(opened, outcome, step.agent, now_ms, snapshot)
         charged = charge(outcome, Call(step.slice_ms, step.timeout_ms, step.depends_on, is_poison))
         effects.record(opened, outcome, charged, now_ms, snapshot)
@@ -98,9 +103,29 @@ class Settlement:
         if before is None and not effects.end(opened, outcome, now_ms, snapshot) and opened.is_leased:
             effect = Effect.LATE
         at_ms = wall_ms if before is None else before.at_ms
-        opened.told[outcome.attempt] = Told(outcome, charged.party.value, at_ms)
-        self._journal.put(self._rows(opened, outcome, charged, before, wall_ms))
+        is_early = outcome.attempt > 1 and outcome.attempt - 1 not in opened.told
+        learned += self._watch(opened, before is not None or is_early)
+        told = self._learning.take(opened, outcome, charged, snapshot.policy, wall_ms)
+        learned += told.rows
+        opened.told[outcome.attempt] = Told(outcome, charged.party.value, at_ms, told.learnt)
+        self._journal.put([*self._rows(opened, outcome, charged, before, wall_ms), *learned])
         return _receipt(outcome, effect, charged.party.value)
+
+    def _watch(self, opened: OpenDecision, is_odd: bool) -> Sequence[Row]:
+        at_ms = int(self._clock.now_ms())
+        return self._learning.watched(opened.caller, is_odd, self._registry.snapshot.policy, at_ms)
+
+    def _recharged(self, opened: OpenDecision, attempt: int, wall_ms: int) -> list[Row]:
+        """Rows of an earlier outcome that is charged to another than before: it is learned from, or no longer."""
+        told, policy = opened.told[attempt], self._registry.snapshot.policy
+        if told.charged == Party.AGENT:
+            learned = self._learning.take(opened, told.outcome, Charge(Party.AGENT, True), policy, wall_ms)
+            rows, learnt = learned.rows, learned.learnt
+        else:
+            rows, learnt = self._learning.take_back(told.learnt, policy, wall_ms), None
+        opened.told[attempt] = told._replace(learnt=learnt)
+        # the same outcome once more: of an attempt's rows the newest says who is charged
+        return [_outcome_row(opened, told.outcome, told.charged, wall_ms, learnt), *rows]
 
     def _rows(
         self, opened: OpenDecision, outcome: Outcome, charged: Charge, before: Told | None, wall_ms: int
@@ -112,15 +137,13 @@ class Settlement:
         steps += [step_of(change) for change in self._live.told_changes()]
         rows: list[Row] = [
             span_row(opened.trace_id, opened.span_id, None, "router", steps, wall_ms, opened.key),
-            _outcome_row(opened, outcome, charged.party.value, wall_ms),
+            _outcome_row(opened, outcome, charged.party.value, wall_ms, opened.told[outcome.attempt].learnt),
             _usage(opened, outcome, at_ms, cards, 1),
         ]
         if before is not None:
             rows.append(_usage(opened, before.outcome, at_ms, cards, -1))
         for other, attempt in self._live.told_recharged():
-            # the same outcome once more: of an attempt's rows the newest says who is charged
-            again = other.told[attempt]
-            rows.append(_outcome_row(other, again.outcome, again.charged, wall_ms))
+            rows += self._recharged(other, attempt, wall_ms)
         return rows
 
 
@@ -134,7 +157,7 @@ def _receipt(outcome: Outcome, effect: Effect, charged: str) -> Receipt:
     return Receipt.of(decision_id=outcome.decision_id, attempt=outcome.attempt, effect=effect, charged_to=charged)
 
 
-def _outcome_row(opened: OpenDecision, outcome: Outcome, charged: str, wall_ms: int) -> OutcomeRow:
+def _outcome_row(opened: OpenDecision, outcome: Outcome, charged: str, wall_ms: int, learnt: str | None) -> OutcomeRow:
     return OutcomeRow(
         opened.decision_id,
         outcome.attempt,
@@ -143,6 +166,7 @@ def _outcome_row(opened: OpenDecision, outcome: Outcome, charged: str, wall_ms: 
         outcome.model_dump_json(by_alias=True, exclude_unset=True),
         charged,
         wall_ms,
+        learnt,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from feedback.learner import Learner
 from intent.calibrate import Calibration
 from intent.cascade import Cascade
 from intent.dummy_embedder import DummyEmbedder
@@ -35,6 +36,7 @@ from router.decide import Decider
 from router.degrade_queue import DegradeQueue
 from router.goals import Goals
 from router.journal import Journal
+from router.learning import Learning
 from router.live.admission import Admission
 from router.live.live import Live
 from router.permit import OPEN, Grants, namespaces_of
@@ -140,6 +142,7 @@ class Desk:
     clock: FakeClock
     live: Live
     settlement: Settlement
+    learning: Learning
 
     async def sent(
         self, request: RouteRequest, grants: Grants = OPEN, *, explain: bool = False, deadline_ms: float | None = None
@@ -186,22 +189,31 @@ def service_of(
     journal = Journal(records, max_rows=1000, batch=1000, wait_ms=1, clock=clock)
     live = Live(Random(seed))
     live.health.follow(snapshot.digest_of, clock.monotonic_ms())
-    registry = FixedRegistry(snapshot)
+    registry, learning = FixedRegistry(snapshot), learning_of(snapshot)
     service = RouteService(
         registry,
         Decider(
             Intake(EmbedPool(encoder, n_threads=1), cascade),
             Escalation(model, clock, LlmBreaker(clock)),
-            Picker(Admission(live, clock), live, queue, clock),
+            Picker(Admission(live, clock), live, learning, queue, clock),
             live.sessions,
             clock,
         ),
         Goals(records),
         Recorder(journal),
+        live.opened,
         clock,
         counted_ids(seed),
     )
-    return Desk(service, snapshot, journal, records, clock, live, Settlement(registry, live, journal, clock))
+    settlement = Settlement(registry, live, learning, journal, clock)
+    return Desk(service, snapshot, journal, records, clock, live, settlement, learning)
+
+
+def learning_of(snapshot: Snapshot) -> Learning:
+    """A learner that knows nothing but these cards."""
+    learning = Learning(Learner())
+    learning.follow(snapshot)
+    return learning
 
 
 def case_of(

@@ -7,11 +7,12 @@ from typing import Any
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
-from models.card import AgentCard
+from models.card import AgentCard, AgentKey
 from models.contract import AgentId, Contract, Namespace, SemanticVersion
 from models.errors import CardError, FieldProblem, InvalidRequestError, NotFoundError
 from models.key import ADMIN, READ
 from router.card_schemas import check_card
+from router.earned import Earned, earned
 from router.endpoints.body import checked, parsed, query, read_json
 from router.endpoints.call import Call, Context, Parameter
 from router.numbers import plain
@@ -25,12 +26,14 @@ class AgentView(Contract):
         digest: of the card as it was registered; the agent's heartbeats carry it.
         routable: the intents it can be given.
         flaws: intent → why it is not routable.
+        earned: intent → what is known of its quality there; only where one agent is asked for.
     """
 
     card: AgentCard
     digest: str
     routable: list[str]
     flaws: dict[str, str]
+    earned: dict[str, Earned] = {}
 
 
 class AgentList(Contract):
@@ -77,7 +80,21 @@ async def get_agent(context: Context) -> Response:
     ]
     if not cards:
         raise NotFoundError(f"there is no agent {agent_id!r} in namespace {namespace!r}")
-    return _json(AgentList(agents=_views(snapshot, cards)))
+    learner, rules = context.parts["live"].learning.learner, snapshot.policy.learning
+    entries = _entries_of(snapshot)
+    views = [
+        view.model_copy(
+            update={
+                "earned": {
+                    entry.capability.intent: earned(learner, entry, rules)
+                    for entry in entries.get(view.card.key, ())
+                    if entry.flaw is None
+                }
+            }
+        )
+        for view in _views(snapshot, cards)
+    ]
+    return _json(AgentList(agents=views))
 
 
 async def put_agent(context: Context) -> Response:
@@ -123,10 +140,15 @@ def _check_schemas(card: AgentCard) -> None:
         raise CardError(str(problems[0]), problems)
 
 
-def _views(snapshot: Snapshot, cards: list[AgentCard]) -> list[AgentView]:
-    entries: dict[tuple[str, str, str], list[Entry]] = {}
+def _entries_of(snapshot: Snapshot) -> dict[AgentKey, list[Entry]]:
+    entries: dict[AgentKey, list[Entry]] = {}
     for entry in snapshot.entries:
         entries.setdefault(entry.card.key, []).append(entry)
+    return entries
+
+
+def _views(snapshot: Snapshot, cards: list[AgentCard]) -> list[AgentView]:
+    entries = _entries_of(snapshot)
     return [_view(card, snapshot.digest_of[card.key], entries.get(card.key, [])) for card in cards]
 
 

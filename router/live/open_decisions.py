@@ -13,6 +13,12 @@ from models.card import AgentCard, AgentKey
 from models.decision import Attempt
 from models.events import DecisionRow, OutcomeRow
 from models.outcome import Outcome
+from models.request import CallerChoice
+from router.versions import order
+
+_UNKNOWN_MS = 86_400_000
+_MOST_INTENTS = 4
+_LEAST_CONFIDENCE = 0.02
 
 MAX_DECISIONS = 20_000
 """The oldest fall out of memory beyond that; their outcomes are joined by the record."""
@@ -128,6 +134,32 @@ def steps_of(plan: Sequence[Attempt], cards: Sequence[AgentCard], timeouts_ms: S
     )
 
 
+def likely(read: tuple[str, float], others: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+    """(intent, confidence) of those that count: the one routed by, and the likeliest others, best first.
+
+    >>> likely(("refund", 0.9), [("cancel", 0.06), ("track", 0.01)])
+    (('refund', 0.9), ('cancel', 0.06))
+    """
+    return (read, *[other for other in others if other[1] >= _LEAST_CONFIDENCE][: _MOST_INTENTS - 1])
+
+
+def chosen_by_caller(choice: CallerChoice, namespace: str, cards: Mapping[AgentKey, AgentCard]) -> AgentKey:
+    """The agent of a caller's own choice: the newest version of it, where the caller names none."""
+    where = choice.namespace or namespace
+    if choice.version is not None:
+        return (where, choice.agent_id, choice.version)
+    known = [version for place, agent_id, version in cards if (place, agent_id) == (where, choice.agent_id)]
+    return (where, choice.agent_id, max(known, key=order, default="0.0.0"))
+
+
+def step_of_choice(agent: AgentKey, cards: Mapping[AgentKey, AgentCard]) -> Step:
+    """The one step of a caller's own choice; how long it waits is not known."""
+    card = cards.get(agent)
+    if card is None:
+        return Step(agent, _UNKNOWN_MS, _UNKNOWN_MS, 0, (), ())
+    return Step(agent, card.timeout_ms, card.timeout_ms, 0, (), tuple(card.depends_on))
+
+
 def of_record(
     row: DecisionRow, outcomes: Sequence[OutcomeRow], cards: Mapping[AgentKey, AgentCard]
 ) -> OpenDecision | None:
@@ -139,9 +171,15 @@ def of_record(
         cards: those in force: the dependencies that they name today count; those of the time are not in the record.
     """
     answer, request, inputs = orjson.loads(row.answer), orjson.loads(row.request), orjson.loads(row.inputs)
-    if not answer["plan"] or row.intent is None:
+    choice = request.get("caller_choice")
+    if row.intent is None or not (answer["plan"] or choice):
         return None
     caller = request.get("caller") or {}
+    if choice:
+        agent = chosen_by_caller(CallerChoice.model_validate(choice), row.namespace, cards)
+        steps: tuple[Step, ...] = (step_of_choice(agent, cards),)
+    else:
+        steps = tuple(_step(attempt, inputs.get("timeouts_ms", {}), cards) for attempt in answer["plan"])
     opened = OpenDecision(
         decision_id=row.decision_id,
         trace_id=row.trace_id,
@@ -150,17 +188,36 @@ def of_record(
         caller=caller.get("agent_id") or row.caller,
         team=request.get("tenant") or "",
         namespace=row.namespace,
-        intent=answer["target"]["intent"],
+        intent=row.intent,
         utterance=request.get("utterance"),
         payload=request.get("payload"),
         session_id=caller.get("session_id"),
-        steps=tuple(_step(attempt, inputs.get("timeouts_ms", {}), cards) for attempt in answer["plan"]),
+        steps=steps,
         is_leased=answer["lease"] is not None,
+        intents=_intents(answer["intent"] or {"name": row.intent, "confidence": 1.0, "alternatives": []}),
+        features=_features(inputs, answer["target"]),
+        is_shadow=choice is not None,
     )
     for each in outcomes:
         told = Told(Outcome.model_validate_json(each.body), each.charged, each.received_at, each.learnt)
         opened.told[each.attempt] = told
     return opened
+
+
+def _intents(read: Any) -> tuple[tuple[str, float], ...]:
+    others = [(other["name"], other["confidence"]) for other in read["alternatives"]]
+    return likely((read["name"], read["confidence"]), others)
+
+
+def _features(inputs: Any, target: Any) -> tuple[float, float, float, float] | None:
+    """Of the chosen one, out of what was sealed of the contenders; None in records of before that."""
+    if target is None or "reading" not in inputs:
+        return None
+    name = "/".join((target["namespace"], target["agent_id"], target["version"]))
+    for each, quality, _, health, load, *_ in inputs.get("contenders", ()):
+        if each == name:
+            return (inputs["reading"]["confidence"], quality, health, load)
+    return None
 
 
 def _step(attempt: Any, timeouts_ms: Mapping[str, int], cards: Mapping[AgentKey, AgentCard]) -> Step:

@@ -22,7 +22,7 @@ SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 CAN_CONFLICT = {"delete_agent", "roll_back_policy", "settle_ticket", "post_feedback", "post_heartbeat"}
 """Calls that end with 409 deeper down than their handlers."""
 
-CAN_BE_MISSING = CAN_CONFLICT | {"get_health", "get_ticket"}
+CAN_BE_MISSING = CAN_CONFLICT | {"get_health", "get_ticket", "roll_back_weights"}
 """The same with 404."""
 
 
@@ -178,7 +178,8 @@ FULL = {"extend_from_base": True, "items": ["a"]}
         ({"namespaces": {"n": None}}, True),
         ({"namespaces": {"no spaces": {}}}, False),
         ({"agents": {"a": {"weight": 1}}}, True),
-        ({"learning": {}}, False),
+        ({"learning": {"mode": "guess"}}, False),
+        ({"learning": {"mode": "observe"}}, True),
         ({"defaults": {"fallback": {"message_user": "sorry"}}}, True),
         ({"defaults": {"cross_namespaces": ["a"]}}, True),
         ({"namespaces": {"n": {"cross_namespaces": ["a"]}}}, True),
