@@ -45,7 +45,27 @@ def read_examples(paths: Iterable[Path]) -> Labelled:
     Raises:
         ModelError: a file cannot be read, or lines of it are no examples; each is named with its file and line.
     """
-    rows: list[MultiExample] = []
+    numbered, digests = read_numbered(paths)
+    rows = [row for _, row in numbered]
+    return Labelled(
+        tuple(Example(text, *intents) for text, intents in rows if len(intents) == 1),
+        tuple(text for text, intents in rows if not intents),
+        digests,
+        tuple(row for row in rows if len(row.intents) > 1),
+    )
+
+
+def read_numbered(paths: Iterable[Path]) -> tuple[list[tuple[str, MultiExample]], dict[str, str]]:
+    """Read example files line by line.
+
+    Returns:
+        (each row with its place, `name.jsonl:12`, and all of its intents, none out of scope; file name → sha256 of its
+        bytes).
+
+    Raises:
+        ModelError: as `read_examples`.
+    """
+    rows: list[tuple[str, MultiExample]] = []
     problems: list[FieldProblem] = []
     digests: dict[str, str] = {}
     for path in paths:
@@ -56,15 +76,10 @@ def read_examples(paths: Iterable[Path]) -> Labelled:
                 if isinstance(row, str):
                     problems.append(FieldProblem(str(path), row, number))
                 else:
-                    rows.append(row)
+                    rows.append((f"{path.name}:{number}", row))
     if problems:
         raise ModelError(f"the examples cannot be used: {len(problems)} problem(s)", problems[:_MAX_PROBLEMS])
-    return Labelled(
-        tuple(Example(text, *intents) for text, intents in rows if len(intents) == 1),
-        tuple(text for text, intents in rows if not intents),
-        digests,
-        tuple(row for row in rows if len(row.intents) > 1),
-    )
+    return rows, digests
 
 
 def distinct(examples: Iterable[Example]) -> list[Example]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from router.cli import cards, evaluate, keys, models, reviews, route, serve, store, trace, train
+from router.cli import cards, evaluate, failures, keys, models, retrain, reviews, route, serve, store, trace, train
 
 app = typer.Typer(
     name="agency-router",
@@ -19,7 +19,9 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(models.app, name="models")
 app.add_typer(reviews.app, name="reviews")
 app.command("trace")(trace.trace)
+app.command("failures")(failures.failures)
 app.command("train")(train.train)
+app.command("retrain")(retrain.retrain)
 app.add_typer(evaluate.app, name="evaluate")
 app.command("backup")(store.backup)
 app.command("restore")(store.restore)

@@ -1,0 +1,1 @@
+"""Retraining: new classifiers out of cards, accepted corrections and outcomes, and their exam."""

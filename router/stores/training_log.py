@@ -1,0 +1,181 @@
+"""SqlTrainingLog: what decisions and corrections teach a classifier, page by page, of a store that is there already."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Select, and_, exists, func, or_, select
+
+from models.errors import StoreError
+from models.ports import StoredCard
+from router.clock import SystemClock
+from router.stores.cards import SqlCards
+from router.stores.database import Database
+from router.stores.sqlite import prepare, reader_engine, sqlite_file, writer_engine
+from router.stores.tables import decisions, outcomes, reviews
+
+Cursor = tuple[int, str]
+"""Instant (epoch, milliseconds) and id of the last row that was read."""
+
+START: Cursor = (-1, "")
+
+
+class SettledDecision(NamedTuple):
+    """A decision that named an agent, whose first attempt has an outcome, and that nobody has corrected.
+
+    Attributes:
+        caller: name of the key that asked; "" while keys are off.
+        asker: in whose name it was asked.
+        request: JSON text, as is `answer`.
+        outcome: the newest of the first attempt, JSON text.
+        charged: whom it was charged to.
+    """
+
+    decision_id: str
+    caller: str
+    asker: str
+    intent: str
+    request: str
+    answer: str
+    happened_at: int
+    outcome: str
+    charged: str
+
+    @property
+    def cursor(self) -> Cursor:
+        """To read on behind it."""
+        return (self.happened_at, self.decision_id)
+
+
+class AcceptedCorrection(NamedTuple):
+    """A correction that may become a training example.
+
+    Attributes:
+        asker: in whose name the decision was asked.
+        text: the utterance; None where none is kept.
+        intent: the one that was read.
+        decided_at: epoch, milliseconds.
+        caller: name of the key that asked; None where the decision is gone, "" while keys were off.
+    """
+
+    review_id: str
+    decision_id: str
+    asker: str
+    text: str | None
+    intent: str | None
+    correct_intent: str
+    decided_at: int
+    caller: str | None
+
+    @property
+    def cursor(self) -> Cursor:
+        """To read on behind it."""
+        return (self.decided_at, self.review_id)
+
+
+_DECIDED_AT = func.coalesce(reviews.c.decided_at, reviews.c.created_at)
+
+
+class SqlTrainingLog:
+    """Reads only; a service may write meanwhile."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._cards = SqlCards(database, SystemClock())
+
+    async def cards(self) -> Sequence[StoredCard]:
+        """All stored cards by key."""
+        return await self._cards.load_cards()
+
+    async def n_decisions(self) -> int:
+        """How many decisions are recorded."""
+        query = select(func.count()).select_from(decisions)
+        return await self._database.read(lambda connection: int(connection.execute(query).scalar_one()))
+
+    async def settled(self, after: Cursor, limit: int) -> Sequence[SettledDecision]:
+        """At most `limit` behind the cursor, oldest first."""
+        query = settled_query(after, limit)
+
+        def work(connection: Connection) -> list[SettledDecision]:
+            return [SettledDecision._make(row) for row in connection.execute(query)]
+
+        return await self._database.read(work)
+
+    async def accepted(self, after: Cursor, limit: int) -> Sequence[AcceptedCorrection]:
+        """At most `limit` behind the cursor, in the order in which they were accepted."""
+        query = accepted_query(after, limit)
+
+        def work(connection: Connection) -> list[AcceptedCorrection]:
+            return [AcceptedCorrection._make(row) for row in connection.execute(query)]
+
+        return await self._database.read(work)
+
+
+@asynccontextmanager
+async def open_training_log(url: str) -> AsyncIterator[SqlTrainingLog]:
+    """Open the store that `url` names, brought to the newest schema if need be.
+
+    Raises:
+        StoreError: there is none, or it cannot be opened.
+    """
+    path = sqlite_file(url)
+    # opening would make one
+    if not await asyncio.to_thread(path.is_file):
+        raise StoreError(f"there is no store {url!r}: name the one that the service uses")
+    await asyncio.to_thread(prepare, path, url, int(SystemClock().now_ms()))
+    database = Database(writer_engine(path), reader_engine(path, 1), url)
+    try:
+        yield SqlTrainingLog(database)
+    finally:
+        await database.close()
+
+
+def settled_query(after: Cursor, limit: int) -> Select[Any]:
+    """A page of decisions along the index by time, each with its outcome through that by decision."""
+    newest = (
+        select(func.max(outcomes.c.sequence))
+        .where(outcomes.c.decision_id == decisions.c.decision_id, outcomes.c.attempt == 1)
+        .correlate(decisions)
+        .scalar_subquery()
+    )
+    columns = (decisions.c[name] for name in SettledDecision._fields[:-2])
+    return (
+        select(*columns, outcomes.c.body, outcomes.c.charged)
+        .join(outcomes, outcomes.c.sequence == newest)
+        .where(
+            _behind(decisions.c.happened_at, decisions.c.decision_id, after),
+            decisions.c.action == "invoke",
+            decisions.c.intent.is_not(None),
+            ~exists().where(reviews.c.decision_id == decisions.c.decision_id),
+        )
+        .order_by(decisions.c.happened_at, decisions.c.decision_id)
+        .limit(limit)
+    )
+
+
+def accepted_query(after: Cursor, limit: int) -> Select[Any]:
+    """A page of accepted corrections."""
+    return (
+        select(
+            reviews.c.review_id,
+            reviews.c.decision_id,
+            reviews.c.caller,
+            reviews.c.text,
+            reviews.c.intent,
+            reviews.c.correct_intent,
+            _DECIDED_AT,
+            decisions.c.caller,
+        )
+        .join(decisions, decisions.c.decision_id == reviews.c.decision_id, isouter=True)
+        .where(reviews.c.state == "accepted", _behind(_DECIDED_AT, reviews.c.review_id, after))
+        .order_by(_DECIDED_AT, reviews.c.review_id)
+        .limit(limit)
+    )
+
+
+def _behind(instant: Any, name: Any, after: Cursor) -> Any:
+    at_ms, last = after
+    return and_(instant >= at_ms, or_(instant > at_ms, name > last))
