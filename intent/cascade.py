@@ -114,6 +114,11 @@ class Cascade:
         return Cascade(self._calibration, self._generations)
 
     @property
+    def heads(self) -> Heads | None:
+        """The heads in force; None where everything is left to the index."""
+        return self._heads
+
+    @property
     def is_lexical(self) -> bool:
         """Whether the heads in force do without vectors."""
         return self._heads is not None and self._heads.semantic is None

@@ -81,6 +81,7 @@ class Heads:
         early: from this confidence on the lexical reading stands without the encoder.
         languages: what a part of the examples is in; empty where that is not known.
         relevance: says what a text means besides; None where no example means several intents.
+        digest: of all that decides how they read; "" where they were not read from a model folder.
     """
 
     labels: tuple[str, ...]
@@ -92,6 +93,7 @@ class Heads:
     early: float
     languages: frozenset[str] = frozenset()
     relevance: Relevance | None = None
+    digest: str = ""
 
     @property
     def known(self) -> frozenset[str]:

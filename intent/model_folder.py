@@ -215,6 +215,7 @@ def load_heads(folder: Path, *, encoder_id: str | None = None) -> Heads:
         early=numbers.early,
         languages=frozenset(manifest.languages),
         relevance=_relevance(numbers, arrays),
+        digest=manifest.digest,
     )
 
 

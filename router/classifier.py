@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -28,6 +29,10 @@ FIT_VERSION = 4
 """Rises when the same examples would be fitted otherwise, so that kept heads are not taken for fresh ones."""
 
 
+async def _nothing(_heads: Heads | None) -> None:
+    pass
+
+
 class Classifier:
     """Fits new heads in a process of their own whenever the cards change, and swaps them in.
 
@@ -43,6 +48,7 @@ class Classifier:
         folder: Path | None,
         timeout_s: float,
         retry_s: float = 300.0,
+        keep: Callable[[Heads | None], Awaitable[None]] = _nothing,
     ) -> None:
         """Wire it up.
 
@@ -53,6 +59,7 @@ class Classifier:
             folder: keeps the newest heads for the next start; None keeps none.
             timeout_s: a fit that takes longer is given up.
             retry_s: a fit that failed is tried again after that, or at the next change.
+            keep: awaited with new heads before they are put in force.
         """
         self._registry = registry
         self._vectors = vectors
@@ -60,6 +67,7 @@ class Classifier:
         self._folder = folder
         self._timeout_s = timeout_s
         self._retry_s = retry_s
+        self._keep = keep
         self._digest = ""
         self._is_behind = False
 
@@ -98,6 +106,7 @@ class Classifier:
             heads = None
         else:
             heads = await self._kept(digest) or await self._fitted(examples, digest)
+        await self._keep(heads)
         self._cascade.use(heads)
         self._digest = digest
 

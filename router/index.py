@@ -9,6 +9,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import faiss
@@ -99,6 +100,13 @@ class Index:
         self._flat = faiss.IndexFlatIP(self.dim)
         if self.n_rows:
             self._flat.add(np.ascontiguousarray(vectors))
+
+    def digest(self) -> str:
+        """SHA-256, in hex, of the rows and their shape; reads all of them."""
+        found = sha256(f"{self.n_rows} {self.dim}\n".encode())
+        if self.n_rows:
+            found.update(faiss.rev_swig_ptr(self._flat.get_xb(), self.n_rows * self.dim).data)
+        return found.hexdigest()
 
     def nearest(self, vector: Floats, owners: Ints, mask: Mask, n_owners: int) -> list[tuple[int, float]]:
         """The `n_owners` owners nearest to a vector, best first; ties go to the nearer row, then the smaller owner.

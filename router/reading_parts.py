@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from intent.calibrate import Calibration
 from intent.cascade import Cascade
 from intent.embedder import bundled
+from intent.heads import Heads
 from intent.llm.breaker import LlmBreaker
 from intent.llm.client import Endpoint, Form, LlmClient
 from intent.llm.escalate import Escalation
@@ -52,13 +54,19 @@ async def cascade_of(settings: Settings, encoder: Embedder) -> Cascade:
     return cascade
 
 
-def classifier_of(settings: Settings, registry: Registry, vectors: CardVectors, cascade: Cascade) -> Classifier | None:
+def classifier_of(
+    settings: Settings,
+    registry: Registry,
+    vectors: CardVectors,
+    cascade: Cascade,
+    keep: Callable[[Heads | None], Awaitable[None]],
+) -> Classifier | None:
     """What keeps classifiers fitted to the cards; None where none are wanted, or trained ones are named."""
     if not settings.classifier or settings.model is not None:
         return None
     store = sqlite_file(settings.store)
     folder = store.with_name(f"{store.name}.classifiers")
-    return Classifier(registry, vectors, cascade, folder=folder, timeout_s=settings.fit_timeout_s)
+    return Classifier(registry, vectors, cascade, folder=folder, timeout_s=settings.fit_timeout_s, keep=keep)
 
 
 async def escalation_of(settings: Settings, stack: AsyncExitStack, clock: Clock) -> Escalation:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
 
-import orjson
-
+from intent.heads import Heads
 from intent.llm.escalated import EscalationStatus
 from models.decision import RouteDecision
 from models.events import HOUR_MS, DecisionRow, EventType, GoalRow, Row, UsageRow
 from router.case import Case
 from router.journal import Journal
-from router.permit import Grants
+from router.sealed_inputs import sealed_inputs
 from router.spans import Step, span_row
 from router.wire import dumps
 
@@ -19,17 +18,29 @@ _NODE = "router"
 _REQUEST, _READ, _ROUTE, _RESPONSE = (
     kind.value for kind in (EventType.REQUEST, EventType.READ, EventType.ROUTE, EventType.RESPONSE)
 )
-_MOST_FIGURES = 16
-"""Of so many agents, those ranked first, the live figures are recorded."""
-
 _ROOM_WAIT_MS = 1000.0
+
+
+def _nowhere(_heads: Heads | None) -> None:
+    return None
 
 
 class Recorder:
     """Writes down what was decided and from what; dry runs leave no trace."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(
+        self, journal: Journal, *, zone: str = "UTC", archived: Callable[[Heads | None], str | None] = _nowhere
+    ) -> None:
+        """Wire it up.
+
+        Args:
+            journal: where records go.
+            zone: the time zone in which decisions understand words such as `tomorrow`.
+            archived: digest under which classifiers are in the archive; None where they are not.
+        """
         self._journal = journal
+        self._zone = zone
+        self._archived = archived
 
     async def room(self) -> None:
         """Hold the request back while the journal is full. Raises OverloadedError if it stays so."""
@@ -43,11 +54,19 @@ class Recorder:
         """Hand the decision to the journal; its JSON text."""
         body = dumps(decision)
         if not case.request.dry_run:
-            self._journal.put(_rows(case, decision, body.decode()))
+            request = dumps(case.request)
+            classifier = self._archived(case.facts.heads) if _is_read(case) else None
+            inputs = sealed_inputs(case, decision, request, self._zone, classifier)
+            self._journal.put(_rows(case, decision, request.decode(), body.decode(), inputs.decode()))
         return body
 
 
-def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
+def _is_read(case: Case) -> bool:
+    """Whether classifiers read it, and were the same all the time."""
+    return case.request.intent is None and not case.facts.heads_changed
+
+
+def _rows(case: Case, decision: RouteDecision, asked: str, answer: str, inputs: str) -> list[Row]:
     request, reading = case.request, case.reading
     target = decision.target
     record = DecisionRow(
@@ -59,21 +78,12 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
         reason=str(decision.reason),
         intent=decision.intent.name if decision.intent else None,
         agent_id=target.agent_id if target else None,
-        request=dumps(request).decode(),
+        request=asked,
         answer=answer,
-        inputs=dumps(
-            {
-                "seed": case.seed,
-                "now_ms": case.now_ms,
-                "checked_ms": case.checked_ms,
-                "deadline_ms": case.deadline.at_ms,
-                "encoder_id": case.snapshot.encoder_id,
-                **({} if case.promotion_id is None else {"promotion_id": case.promotion_id}),
-                "grants": _grants(case.grants),
-                **_live_figures(case, decision),
-            }
-        ).decode(),
+        inputs=inputs,
         happened_at=int(case.now_ms),
+        session_id=request.caller.session_id,
+        asker=case.asker.caller,
     )
     steps: list[Step] = [(_REQUEST, None, {"namespace": request.namespace, "by": _by(case)}, 0, 0.0)]
     if reading is not None:
@@ -91,26 +101,6 @@ def _rows(case: Case, decision: RouteDecision, answer: str) -> list[Row]:
         record.trace_id, case.span_id, request.parent_span_id, _NODE, steps, record.happened_at, record.caller
     )
     return [span, record, _usage(case, record)]
-
-
-def _live_figures(case: Case, decision: RouteDecision) -> dict[str, object]:
-    """Of the agents ranked first, as far as more is known of them than their cards say; timeouts of those in the plan.
-
-    What is recorded of a decision does not grow with the number of agents.
-    """
-    if case.selection is None:
-        return {}
-    standings = case.standings
-    ranked = [*case.selection.entries[:_MOST_FIGURES], case.selection.chosen]
-    known = {entry.agent: standings[entry.number] for entry in ranked if standings[entry.number] is not entry.fresh}
-    if not known:
-        return {}
-    planned = {(step.target.namespace, step.target.agent_id, step.target.version) for step in decision.plan}
-    called = (entry for entry in case.eligible.entries if entry.agent in planned)
-    return {
-        "live": {"/".join(agent): standing[:5] for agent, standing in known.items()},
-        "timeouts_ms": {"/".join(entry.agent): standings[entry.number].timeout_ms for entry in called},
-    }
 
 
 def _usage(case: Case, record: DecisionRow) -> UsageRow:
@@ -137,13 +127,6 @@ def _escalated(case: Case) -> dict[str, object]:
         return {}
     said = {"status": told.status.value, "origin": told.origin.value, "code": told.detail}
     return {"llm": {name: value for name, value in said.items() if value}}
-
-
-@lru_cache(maxsize=1024)
-def _grants(grants: Grants) -> orjson.Fragment:
-    """What the caller might at that time, as JSON text; null means all."""
-    held = {"permissions": grants.permissions, "namespaces": grants.namespaces, "agent_ids": grants.agent_ids}
-    return orjson.Fragment(dumps({name: None if names is None else sorted(names) for name, names in held.items()}))
 
 
 def _by(case: Case) -> str:

@@ -114,6 +114,7 @@ class Snapshot:
         entries: all capabilities of all cards.
         by_intent: (namespace, intent) → routable entries.
         exact: match key → (namespace, intent) of the routable capabilities that have it as an example.
+        digests: of what it was made of, by name, once that is in the archive; empty before.
     """
 
     cards_generation: int
@@ -132,6 +133,7 @@ class Snapshot:
     card_of: Mapping[AgentKey, AgentCard]
     digest_of: Mapping[AgentKey, str]
     n_dependents: Mapping[tuple[str, str], int]
+    digests: Mapping[str, str] = field(default_factory=dict)
     _scopes: dict[tuple[str, ...], Scope] = field(default_factory=dict)
 
     def scope(self, namespaces: tuple[str, ...]) -> Scope:

@@ -83,8 +83,8 @@ class SqlRecords:
     async def append(self, rows: Sequence[Row]) -> None:
         """Append rows of all kinds, in one transaction, events and outcomes in the order given; durable on return.
 
-        A decision id, a goal or a repeat seen before keeps its first row; usage is added to what there is. Each decision
-        is sealed (`router.seals`).
+        A decision id, a goal or a repeat seen before keeps its first row; usage is added to what there is. Each
+        decision is sealed (`router.seals`).
 
         Raises:
             ValueError: where a row is such that the database can never hold it; none is stored then.

@@ -1,0 +1,254 @@
+"""Sealed inputs: all that a decision was made from, as the JSON text that its record keeps and a replay begins with.
+
+What is large and shared (cards, policy, classifiers) is named by digest and lies in the archive of generations. What
+does not come back (live figures, posteriors, the answer of a language model) is written out. Nothing in here is taken
+from the decision's result but what others gave to it: a ticket, the ids of its parts, the time that it took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from intent.llm.escalated import Escalated, EscalationStatus
+from models.candidate import Stage
+from models.decision import RouteDecision
+from models.reading import Reading
+from router.case import Case
+from router.learned import Learned
+from router.permit import Grants
+from router.scorer import Blend, Contender
+from router.seals import section_digest
+from router.selection import Selection
+from router.snapshot import Entry
+from router.wire import dumps
+
+FORMAT = 1
+"""Of what is sealed; a replay refuses what it does not know."""
+
+MOST = 256
+"""So many contenders, and so many that were left out, are sealed; a replay of a larger decision is partial."""
+
+NO_HEADS = "none"
+"""Stands for the digest where everything was left to the index."""
+
+_NULL = b"null"
+
+
+def sealed_inputs(case: Case, decision: RouteDecision, request: bytes, zone: str, classifier: str | None) -> bytes:
+    """The JSON text of what decided.
+
+    Args:
+        case: decided.
+        decision: for what others gave to it: ticket, ids of its parts, time.
+        request: its JSON text as it is recorded.
+        zone: the time zone in which words such as `tomorrow` were understood.
+        classifier: digest of the classifiers that read it; None where they are not in the archive.
+    """
+    facts = case.facts
+    reading = _NULL if facts.read is None else orjson.dumps(_reading(facts.read))
+    blend, learned, draws, live = _selected(case, decision)
+    seed = str(case.seed).encode()
+    digests = {
+        **case.snapshot.digests,
+        "classifier": classifier,
+        "request": section_digest(request),
+        "reading": section_digest(reading),
+        "weights": section_digest(blend, learned),
+        "live": section_digest(live),
+        "draws": section_digest(seed, draws),
+    }
+    inputs: dict[str, Any] = {
+        "format": FORMAT,
+        "seed": case.seed,
+        "now_ms": case.now_ms,
+        "checked_ms": case.checked_ms,
+        "deadline_ms": case.deadline.at_ms,
+        "reserve_ms": case.deadline.reserve_ms,
+        "elapsed_ms": decision.elapsed_ms,
+        "zone": zone,
+        "encoder_id": case.snapshot.encoder_id,
+        "grants": _grants(case.grants),
+        "reading": orjson.Fragment(reading),
+        "blend": orjson.Fragment(blend),
+        "learned": orjson.Fragment(learned),
+        "propensities": orjson.Fragment(draws),
+        "generations": [
+            case.snapshot.cards_generation,
+            case.snapshot.index_generation,
+            case.classifier_generation,
+            case.snapshot.policy_generation,
+        ],
+        "digests": digests,
+    }
+    if live == b"{}":
+        return orjson.dumps(inputs)
+    # one object, of which the digest of what is live covers the end
+    return b"%b,%b" % (orjson.dumps(inputs)[:-1], live[1:])
+
+
+def _reading(reading: Reading) -> dict[str, Any]:
+    """Without its text, which is the request's, normalized, and without the vector, which is the text's."""
+    sealed: dict[str, Any] = {
+        "language": reading.language,
+        "certainty": reading.certainty,
+        "intent": reading.intent,
+        "confidence": reading.confidence,
+        "source": reading.source,
+        "alternatives": [(other.intent, other.confidence) for other in reading.alternatives],
+        "preference": reading.preference,
+        "degraded": reading.degraded,
+    }
+    if reading.vector is not None:
+        sealed["vector"] = True
+    if reading.parts:
+        sealed["parts"] = [_reading(part) for part in reading.parts]
+    return sealed
+
+
+def _selected(case: Case, decision: RouteDecision) -> tuple[bytes, bytes, bytes, bytes]:
+    """JSON texts: the blend, what was learned, propensities, and an object of all that is live."""
+    live = _live(case, decision)
+    selection = case.selection
+    if selection is None:
+        return _NULL, _NULL, _NULL, orjson.dumps(live)
+    contenders, learned, entries = selection.contenders, selection.learned, case.eligible.entries
+    places: Sequence[int] = range(len(contenders))
+    if len(contenders) > MOST:
+        places = _kept(selection, entries)
+        live["n_contenders"] = len(contenders)
+        live["refs"] = [max([each.cost for each in contenders]), max([each.latency_ms for each in contenders])]
+    shares = dict(zip([entry.number for entry in selection.entries], selection.choice.propensities, strict=False))
+    live["contenders"] = [_contender(entries[place], contenders[place]) for place in places]
+    live["similarity"] = contenders[0].similarity
+    if case.facts.costs_usd:
+        live["costs_usd"] = [case.facts.costs_usd[place] for place in places]
+    if case.is_last_resort:
+        live["stages"] = [case.standings[entries[place].number].stage for place in places]
+    return (
+        _blend(selection.blend),
+        _NULL if learned is None else orjson.dumps(_learned(learned, places)),
+        orjson.dumps([shares.get(entries[place].number, 0.0) for place in places]),
+        orjson.dumps(live),
+    )
+
+
+def _kept(selection: Selection, entries: Sequence[Entry]) -> list[int]:
+    """Places of the contenders that are sealed: the first of the ranking, the chosen, the dearest and the slowest."""
+    contenders = selection.contenders
+    numbers = {entry.number for entry in selection.entries[:MOST]} | {selection.chosen.number}
+    everybody = range(len(contenders))
+    kept = {place for place in everybody if entries[place].number in numbers}
+    kept.add(max(everybody, key=lambda place: contenders[place].cost))
+    kept.add(max(everybody, key=lambda place: contenders[place].latency_ms))
+    return sorted(kept)
+
+
+def _live(case: Case, decision: RouteDecision) -> dict[str, Any]:
+    """What others gave to the decision, where there is something to tell: mostly there is nothing."""
+    facts, excluded = case.facts, case.eligible.excluded
+    live: dict[str, Any] = {}
+    if case.promotion_id is not None:
+        live["promotion_id"] = case.promotion_id
+    if case.explain:
+        live["explain"] = True
+    if case.given_ms is not None:
+        live["given_ms"] = case.given_ms
+    if facts.part_of is not None:
+        live["part_of"] = facts.part_of
+    if decision.parts:
+        live["parts"] = [part.decision_id for part in decision.parts]
+    if facts.goal is not None:
+        live["goal"] = facts.goal
+    if facts.waiting is not None:
+        live["waiting"] = (facts.waiting.agent, facts.waiting.intent)
+    if case.lease is not None:
+        live["leased"] = True
+    if facts.probes:
+        live["probes"] = ["/".join(agent) for agent in facts.probes]
+    if case.escalated is not None and case.escalated.status is not EscalationStatus.DISABLED:
+        live["llm"] = _escalated(case.escalated)
+    if excluded:
+        live["left_out"] = [("/".join(entry.agent), stage) for entry, stage in excluded[:MOST]]
+        if len(excluded) > MOST:
+            live["n_left_out"] = len(excluded)
+    timeouts = _timeouts(case)
+    if timeouts:
+        live["timeouts_ms"] = timeouts
+    if case.selection is None:
+        _add_refusal(live, case, decision)
+    return live
+
+
+def _add_refusal(live: dict[str, Any], case: Case, decision: RouteDecision) -> None:
+    """Why nobody was chosen, where others decided that."""
+    if case.facts.n_failures:
+        live["n_failures"] = case.facts.n_failures
+    if case.facts.is_poison:
+        live["is_poison"] = True
+    if case.wait_ms is not None:
+        live["retry_after_ms"] = case.wait_ms
+    if case.over is not None:
+        live["over"] = _over(case)
+    if decision.queue is not None:
+        live["ticket"] = (decision.queue.ticket, decision.queue.url, decision.queue.expires_at)
+
+
+def _timeouts(case: Case) -> dict[str, int]:
+    """Suggested timeouts that are not those of the cards, of the eligible and of those too slow for the deadline."""
+    figures = case.facts.figures
+    entries = case.eligible.entries
+    if case.eligible.excluded:
+        late = [entry for entry, stage in case.eligible.excluded[:MOST] if stage is Stage.DEADLINE]
+        entries = [*entries, *late]
+    known: dict[str, int] = {}
+    for entry in entries:
+        figure = figures.get(entry.number)
+        if figure is not None and figure is not entry.fresh and figure.timeout_ms != entry.card.timeout_ms:
+            known["/".join(entry.agent)] = figure.timeout_ms
+    return known
+
+
+def _over(case: Case) -> tuple[int, float, str]:
+    """Place of the quota in the policy, and what the refusal said."""
+    over = case.over
+    assert over is not None
+    quotas = case.snapshot.policy.quotas
+    place = next((place for place, quota in enumerate(quotas) if quota is over.quota), None)
+    return (quotas.index(over.quota) if place is None else place, over.retry_after_ms, over.told)
+
+
+def _escalated(told: Escalated) -> tuple[object, ...]:
+    return (told.intent, told.status, told.origin, told.n_tokens, told.detail)
+
+
+def _contender(entry: Entry, contender: Contender) -> tuple[object, ...]:
+    _, _, _, _, quality, health, load, cost, latency_ms, share_weight = contender
+    return ("/".join(entry.agent), quality, cost, health, load, share_weight, latency_ms)
+
+
+def _learned(learned: Learned, places: Sequence[int]) -> dict[str, Any]:
+    is_whole = len(places) == len(learned.alpha)
+    return {
+        "mode": learned.mode,
+        "floor": learned.floor,
+        "temperature": learned.temperature,
+        "version": learned.version,
+        "alpha": learned.alpha if is_whole else [learned.alpha[place] for place in places],
+        "beta": learned.beta if is_whole else [learned.beta[place] for place in places],
+    }
+
+
+@lru_cache(maxsize=256)
+def _blend(blend: Blend) -> bytes:
+    return orjson.dumps(list(blend))
+
+
+@lru_cache(maxsize=1024)
+def _grants(grants: Grants) -> orjson.Fragment:
+    """What the caller might at that time, as JSON text; null means all."""
+    held = {"permissions": grants.permissions, "namespaces": grants.namespaces, "agent_ids": grants.agent_ids}
+    return orjson.Fragment(dumps({name: None if names is None else sorted(names) for name, names in held.items()}))
