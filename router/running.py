@@ -6,14 +6,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TypedDict
 from zoneinfo import ZoneInfo
 
 from threadpoolctl import threadpool_limits
 
-from intent.cascade import Cascade
 from intent.embed_pool import EmbedPool
-from intent.intake import Intake
 from models.card import AgentCard
 from models.policy import Policy
 from models.ports import Clock, Embedder
@@ -23,11 +22,14 @@ from router.card_vectors import CardVectors
 from router.classifier import Classifier
 from router.clock import SystemClock
 from router.decide import Decider
+from router.generation_archive import GenerationArchive, archive_of
 from router.goals import Goals
 from router.journal import Journal
 from router.keys import KeyRing
 from router.live_parts import LiveParts, keep_up, live_parts
 from router.policy_file import read_policy
+from router.promotion import Lanes
+from router.promotion_parts import PromotionParts, keep_following, promotions_of
 from router.random_ids import random_ids
 from router.readiness import Readiness
 from router.reading_parts import cascade_of, classifier_of, encoder_of, escalation_of
@@ -52,6 +54,7 @@ class Parts(TypedDict):
     registry: Registry
     service: RouteService
     live: LiveParts
+    promotion: PromotionParts
     journal: Journal
     keys: KeyRing
     pool: EmbedPool
@@ -100,14 +103,15 @@ async def running(
         vectors = CardVectors(pool, store.vectors)
         registry = Registry(vectors, store.cards, store.policies, clock)
         cascade = await cascade_of(settings, encoder)
-        classifier = classifier_of(settings, registry, vectors, cascade)
+        archive = await archive_of(store.generations, clock, registry, cascade, vectors.encoder_id)
+        classifier = classifier_of(settings, registry, vectors, cascade, archive.keep_heads)
         ids = ids or random_ids(clock)
         live = await live_parts(registry, store, journal, clock, ids.new, stack)
-        decider = await _decider(settings, pool, cascade, live, clock, stack)
-        service = RouteService(registry, decider, Goals(store.records), Recorder(journal), clock, ids)
-        start = Start(registry, classifier, pool, readiness, on_ready)
-        _start_work(supervisor, journal, keys, store, lambda: start.run(cards, policy))
-        _follow(classifier, settings, registry, readiness, supervisor)
+        promotion = await promotions_of(settings, cascade, pool, registry, store, journal, live, clock, ids, readiness)
+        service = await _service(settings, registry, store, journal, archive, live, promotion, clock, ids, stack)
+        start = partial(Start(registry, classifier, pool, readiness, on_ready).run, cards, policy)
+        _start_work(supervisor, journal, keys, store, start)
+        _follow(classifier, promotion, archive, settings, registry, readiness, supervisor)
         keep_up(live, settings, registry, journal, clock, ids.new, readiness, supervisor)
         yield {
             "settings": settings,
@@ -115,6 +119,7 @@ async def running(
             "registry": registry,
             "service": service,
             "live": live,
+            "promotion": promotion,
             "journal": journal,
             "keys": keys,
             "pool": pool,
@@ -137,12 +142,28 @@ def _start_work(
     supervisor.start("cards", start)
 
 
-async def _decider(
-    settings: Settings, pool: EmbedPool, cascade: Cascade, live: LiveParts, clock: Clock, stack: AsyncExitStack
-) -> Decider:
-    intake = Intake(pool, cascade, inline_rows=settings.inline_index_rows)
+async def _decider(settings: Settings, lanes: Lanes, live: LiveParts, clock: Clock, stack: AsyncExitStack) -> Decider:
+    zone = ZoneInfo(settings.time_zone)
     escalation = await escalation_of(settings, stack, clock)
-    return Decider(intake, escalation, live.picker, live.live.sessions, clock, ZoneInfo(settings.time_zone))
+    return Decider(lanes.own, escalation, live.picker, live.live.sessions, clock, zone, lanes)
+
+
+async def _service(
+    settings: Settings,
+    registry: Registry,
+    store: Store,
+    journal: Journal,
+    archive: GenerationArchive,
+    live: LiveParts,
+    promotion: PromotionParts,
+    clock: Clock,
+    ids: Ids,
+    stack: AsyncExitStack,
+) -> RouteService:
+    decider = await _decider(settings, promotion.lanes, live, clock, stack)
+    recorder = Recorder(journal, zone=settings.time_zone, archived=archive.classifier)
+    goals, opened = Goals(store.records), live.live.opened
+    return RouteService(registry, decider, goals, recorder, opened, clock, ids, offer=promotion.shadow.offer)
 
 
 def _one_thread() -> threadpool_limits:
@@ -151,9 +172,17 @@ def _one_thread() -> threadpool_limits:
 
 
 def _follow(
-    classifier: Classifier | None, settings: Settings, registry: Registry, readiness: Readiness, supervisor: Supervisor
+    classifier: Classifier | None,
+    promotion: PromotionParts,
+    archive: GenerationArchive,
+    settings: Settings,
+    registry: Registry,
+    readiness: Readiness,
+    supervisor: Supervisor,
 ) -> None:
-    """Classifiers follow the cards, cards and policy their files."""
+    """Classifiers follow the cards and the promotions, cards and policy their files, the archive all of them."""
+    keep_following(promotion, supervisor)
+    supervisor.start("generations", archive.run)
     if classifier is not None:
         fitting = classifier
 

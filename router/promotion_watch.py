@@ -1,0 +1,90 @@
+"""CandidateWatch: the outcomes of a candidate as the store has them, and whether they have dropped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from feedback.attribution import Charge, Party
+from feedback.drop_watch import Watch, baseline_of, worth
+from feedback.promote import LIMITS, Limits
+from feedback.reward import reward
+from models.learning_policy import RewardPolicy
+from models.outcome import Outcome
+from models.promotion import Baseline, Promotion, PromotionStore, ReadOutcome
+
+_PAGE = 500
+_BASELINE_SPAN = 20_000
+"""Of so many outcomes, the newest, a baseline is made."""
+
+
+def judged(told: ReadOutcome, policy: RewardPolicy) -> float | None:
+    """What an outcome says of the reading that led to it, 0..1; None where it says nothing."""
+    outcome = Outcome.model_validate_json(told.body)
+    earned = reward(outcome, Charge(Party(told.charged), failed=False), told.slice_ms, policy)
+    return worth(outcome, told.intent, earned)
+
+
+async def baseline(store: PromotionStore, in_force: int | None, policy: RewardPolicy) -> Baseline:
+    """The rewards of the classifiers in force, over the newest outcomes.
+
+    Args:
+        store: has the outcomes.
+        in_force: the promotion that brought those classifiers; None where none did.
+        policy: what an outcome is worth.
+    """
+    rewards: dict[str, float | None] = {}
+    after = max(0, await store.newest_outcome() - _BASELINE_SPAN)
+    while True:
+        page, last = await store.outcomes(after, _PAGE)
+        rewards.update((told.decision_id, judged(told, policy)) for told in page if told.promotion_id == in_force)
+        if last == after:
+            return baseline_of([each for each in rewards.values() if each is not None])
+        after = last
+
+
+class CandidateWatch:
+    """Reads the outcomes of one promotion as they come; an amended one takes the place of what it amends.
+
+    Args:
+        promotion: in the stage `canary` or `full`, with a baseline.
+        limits: k and h.
+    """
+
+    def __init__(self, promotion: Promotion, limits: Limits = LIMITS) -> None:
+        body = promotion.body
+        if body.baseline is None or body.after is None:
+            raise ValueError(f"promotion {promotion.promotion_id} has had no effect yet: there is nothing to watch")
+        self.promotion_id = promotion.promotion_id
+        self.watch = Watch(body.baseline, slack=limits.slack, threshold=limits.threshold)
+        self._after = body.after
+        self._since_full: dict[str, None] = {}
+
+    @property
+    def n_since_full(self) -> int:
+        """Decisions that count since it is full."""
+        return len(self._since_full)
+
+    async def catch_up(self, store: PromotionStore, promotion: Promotion, policy: RewardPolicy) -> None:
+        """Take what has come since the last time.
+
+        Args:
+            store: has the outcomes.
+            promotion: as it is now.
+            policy: what an outcome is worth.
+        """
+        while True:
+            page, last = await store.outcomes(self._after, _PAGE)
+            if last == self._after:
+                return
+            await asyncio.to_thread(self._take, page, promotion.body.full_after, policy)
+            self._after = last
+
+    def _take(self, page: Sequence[ReadOutcome], full_after: int | None, policy: RewardPolicy) -> None:
+        for told in page:
+            if told.promotion_id != self.promotion_id:
+                continue
+            value = judged(told, policy)
+            self.watch.tell(told.decision_id, value)
+            if full_after is not None and told.sequence > full_after and value is not None:
+                self._since_full[told.decision_id] = None
