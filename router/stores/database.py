@@ -50,14 +50,14 @@ class Database:
         """
         return await self._finish(self._read(work))
 
-    async def checkpoint(self) -> None:
-        """Write SQLite's log of writes back into its file and empty it, as far as no reader holds it; else nothing.
+    async def bare(self, statement: str) -> None:
+        """Run a statement of SQLite's own on the writer, outside of any transaction; elsewhere nothing is done.
 
         Raises:
             StoreError: where the database does not do it.
         """
         if self._writer.dialect.name == "sqlite":
-            await self._finish(self._checkpoint())
+            await self._finish(self._bare(statement))
 
     async def close(self) -> None:
         """Finish what has begun and close all connections; a second call does nothing."""
@@ -92,13 +92,14 @@ class Database:
             async with self._reader.connect() as connection:
                 return await connection.run_sync(work)
 
-    async def _checkpoint(self) -> None:
+    async def _bare(self, statement: str) -> None:
         with self._border():
             async with self._turn, self._writer.connect() as connection:
-                # past SQLAlchemy, which would begin a transaction: within one there is no checkpoint
+                # past SQLAlchemy, which would begin a transaction
                 driver = (await connection.get_raw_connection()).driver_connection
                 assert driver is not None
-                await driver.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+                # to its end, which `execute` does not do where there are no columns
+                await driver.executescript(statement)
 
     @contextmanager
     def _border(self) -> Iterator[None]:

@@ -19,6 +19,7 @@ from models.ports import (
     WeightStore,
 )
 from models.promotion import PromotionStore
+from models.retention import RetentionStore
 from models.review import ReviewStore
 from models.subject import SubjectStore
 from router.clock import SystemClock
@@ -30,6 +31,7 @@ from router.stores.keys import SqlKeys
 from router.stores.policies import SqlPolicies
 from router.stores.promotions import SqlPromotions
 from router.stores.records import SqlRecords
+from router.stores.retention import SqlRetention
 from router.stores.reviews import SqlReviews
 from router.stores.seals import SqlSeals
 from router.stores.sqlite import prepare, reader_engine, sqlite_file, writer_engine
@@ -62,6 +64,7 @@ class Store:
     reviews: ReviewStore
     promotions: PromotionStore
     subjects: SubjectStore
+    retention: RetentionStore
     close: Callable[[], Awaitable[None]]
 
 
@@ -96,6 +99,7 @@ async def open_store(url: str, *, clock: Clock | None = None) -> AsyncIterator[S
             reviews=SqlReviews(database),
             promotions=SqlPromotions(database),
             subjects=SqlSubjects(database, tickets.recount),
+            retention=SqlRetention(database),
             close=database.close,
         )
     finally:

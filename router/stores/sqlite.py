@@ -54,7 +54,9 @@ def sqlite_file(url: str) -> Path:
 
 def writer_engine(path: Path) -> AsyncEngine:
     """One connection whose transactions take the write lock at once; a commit is on the disk when it returns."""
-    engine = _async_engine(path, 1, ("PRAGMA synchronous=FULL", "PRAGMA foreign_keys=ON"))
+    # what is deleted is overwritten, else it would lie in the file until its place is needed again
+    pragmas = ("PRAGMA synchronous=FULL", "PRAGMA foreign_keys=ON", "PRAGMA secure_delete=ON")
+    engine = _async_engine(path, 1, pragmas)
     # upgrading a read lock later fails at once with "database is locked", whatever the busy time-out
     event.listen(engine.sync_engine, "begin", _begin_immediate)
     return engine
@@ -92,6 +94,11 @@ def _async_engine(path: Path, pool_size: int, pragmas: tuple[str, ...], **option
 
 def _begin_immediate(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _vacuum_by_steps(connection: Any, _record: object) -> None:
+    """Free pages can be given back; in a file that is there already only after a `VACUUM`."""
+    connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
 
 
 def prepare(path: Path, url: str, now_ms: int) -> None:
@@ -159,6 +166,7 @@ def _upgrade(path: Path, url: str, now_ms: int) -> None:
         poolclass=NullPool,
         connect_args={"timeout": _MIGRATION_S, "isolation_level": None},
     )
+    event.listen(engine, "connect", _vacuum_by_steps)
     event.listen(engine, "begin", _begin_immediate)
     with _ALEMBIC, engine.begin() as connection:
         driver = connection.connection.driver_connection

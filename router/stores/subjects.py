@@ -98,12 +98,11 @@ class SqlSubjects:
 
     async def give_back(self) -> None:
         """Let nothing of what was erased lie about in the files: the log of writes is written back and emptied."""
-        await self._database.write(_overwrite_from_now_on)
-        await self._database.checkpoint()
+        # as far as no reader holds it
+        await self._database.bare("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _erase_records(connection: Connection, subject: Subject, at_ms: int, limit: int) -> Erased:
-    _overwrite_from_now_on(connection)
     columns = (decisions.c[name] for name in ("decision_id", "trace_id", "caller", "namespace", "request", "answer"))
     rows = connection.execute(select(*columns).where(of_subject(subject)).limit(limit)).all()
     if not rows:
@@ -138,7 +137,6 @@ def _erase_records(connection: Connection, subject: Subject, at_ms: int, limit: 
 
 
 def _erase_name(connection: Connection, name: str) -> Erased:
-    _overwrite_from_now_on(connection)
     connection.execute(update(reviews).where(reviews.c.decided_by == name).values(decided_by=ERASED_CALLER))
     connection.execute(update(tickets).where(tickets.c.claimed_by == name).values(claimed_by=ERASED_CALLER))
     return Erased(
@@ -167,7 +165,6 @@ def _is_key(connection: Connection, name: str) -> bool:
 
 def _sweep(connection: Connection, name: str, after: int) -> tuple[int, int | None]:
     """Erase events of a caller among the next ones; how many, and where to go on (None at the end)."""
-    _overwrite_from_now_on(connection)
     page = select(events.c.sequence).where(events.c.sequence > after).order_by(events.c.sequence).limit(_SWEEP)
     last = connection.execute(select(func.max(page.subquery().c.sequence))).scalar_one()
     if last is None:
@@ -178,9 +175,3 @@ def _sweep(connection: Connection, name: str, after: int) -> tuple[int, int | No
 
 def _gone(connection: Connection, table: Table, where: Any) -> int:
     return connection.execute(delete(table).where(where)).rowcount
-
-
-def _overwrite_from_now_on(connection: Connection) -> None:
-    """What SQLite deletes it leaves in place until the place is needed again, unless it is told otherwise."""
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("PRAGMA secure_delete=ON")
