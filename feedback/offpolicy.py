@@ -171,8 +171,9 @@ def _normalized(log: Log, rest: Floats) -> tuple[float, Floats]:
         raise ValueError(f"none of the {len(log)} logged choices is one that the target would make")
     served = float(log.served.mean())
     value = float(weights @ rest) / total
-    # a decision of much weight pulls the mean towards itself: its residual is that without it, as in the jackknife
-    pull = np.minimum(weights / total, 0.5)
+    # a decision of more weight than others pulls the mean towards itself: its residual is that without it, as in the
+    # jackknife
+    pull = np.clip(weights / total - 1 / len(log), 0.0, 0.5)
     influence = served * weights * (rest - value) / (1 - pull) / (total / len(log)) + (log.served - served) * value
     return served * value, influence
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from pydantic import ValidationError
 
 from feedback.choices import Choices, Floats
 from feedback.offpolicy import Estimate, Log, Method, difference_of, mean_estimate, mean_of, method_for, value_of
@@ -48,6 +49,7 @@ async def evaluate_policy(
     cards: Sequence[AgentCard],
     query: LogQuery,
     *,
+    deciding: Mapping[str, Policy] | None = None,
     kind: Kind | None = None,
     limit: int = 200_000,
     margin: float = MARGIN,
@@ -60,13 +62,14 @@ async def evaluate_policy(
         policy: the one that is evaluated.
         cards: as they are registered now.
         query: which decisions.
+        deciding: policies that made the decisions, by digest, as far as they are known.
         kind: whose choices: the router's, or those that callers kept beside it; None takes the more of the two.
         limit: at most so many decisions.
         margin: what "not worse" may hide, in success.
         told: called with how many decisions were read so far.
     """
     unread: Counter[str] = Counter()
-    target = TargetPolicy(policy, cards)
+    target = TargetPolicy(policy, cards, deciding)
     cases: dict[Kind, PolicyCases] = {
         "router": PolicyCases(of_callers=False),
         "callers": PolicyCases(of_callers=True),
@@ -83,7 +86,7 @@ async def evaluate_policy(
         kind = "callers" if len(cases["callers"]) > len(cases["router"]) else "router"
     used = cases[kind]
     others = {name: len(each) for name, each in cases.items() if name != kind}
-    report = _report(used, policy, cards, margin)
+    report = _report(used, target, margin)
     return {
         "choices_of": kind,
         "n_read": n_read,
@@ -92,12 +95,23 @@ async def evaluate_policy(
     }
 
 
-def _report(cases: PolicyCases, policy: Policy, cards: Sequence[AgentCard], margin: float) -> dict[str, Any]:
+def known_policies(texts: Mapping[str, bytes]) -> dict[str, Policy]:
+    """Policies out of the archive, by digest; those of another release that cannot be read are left out."""
+    found = {}
+    for digest, text in texts.items():
+        try:
+            found[digest] = Policy.model_validate_json(text)
+        except ValidationError:
+            continue
+    return found
+
+
+def _report(cases: PolicyCases, target: TargetPolicy, margin: float) -> dict[str, Any]:
     arrays = cases.arrays()
     judged = np.isfinite(arrays.reward)
     n_outcomes = int(judged.sum())
     log = Log.of(arrays.choices, arrays.reward) if n_outcomes else None
-    verdict = _verdict(cases, arrays, log, _never_offered(cases, policy, cards), margin)
+    verdict = _verdict(cases, arrays, log, target.unseen(cases.offered), margin)
     shown = verdict.name != "refused"
     support = arrays.choices.where(judged).support()
     figures = _figures(arrays) if len(cases) else {}
@@ -121,7 +135,7 @@ def _report(cases: PolicyCases, policy: Policy, cards: Sequence[AgentCard], marg
         "verdict": verdict.name,
         "exit_code": verdict.exit_code,
         "refusals": [each._asdict() for each in verdict.refusals],
-        "notes": _notes(cases, policy, n_outcomes),
+        "notes": _notes(cases, target.policy, n_outcomes),
     }
 
 
@@ -216,44 +230,22 @@ def _unknown(cases: PolicyCases, never_offered: Sequence[str]) -> list[Refusal]:
         text = f"of {cases.n_unknown} of {n_asked} decisions the declared quality is not known, as cards are gone: "
         found.append(Refusal("unknown_quality", text + "register them again, or use another learning.mode"))
     if never_offered:
-        text = f"the policy names agents that were never an option in the log: {', '.join(never_offered[:10])}; "
-        found.append(Refusal("never_offered", text + "let them be eligible, with learning.mode: explore, first"))
+        text = f"the policy admits agents that were never an option in the log: {', '.join(never_offered[:10])}; "
+        found.append(Refusal("never_offered", text + "admit them first, with learning.mode: explore"))
     return found
-
-
-def _never_offered(cases: PolicyCases, policy: Policy, cards: Sequence[AgentCard]) -> list[str]:
-    """Agents that the policy names for an intent of the log, that could serve it, and that nothing is known of."""
-    serves = {
-        (card.namespace, capability.intent, card.agent_id)
-        for card in cards
-        if card.enabled
-        for capability in card.capabilities
-    }
-    read = {(namespace, intent) for namespace, intent, _ in cases.offered}
-    found = set()
-    for namespace, intent in read:
-        said = policy.of(namespace).intents.get(intent)
-        for agent_id in () if said is None or said.agents is None else said.agents:
-            agent = (namespace, intent, agent_id)
-            if agent in serves and agent not in cases.offered:
-                found.add(f"{agent_id} ({intent})")
-    return sorted(found)
 
 
 def _notes(cases: PolicyCases, policy: Policy, n_outcomes: int) -> list[str]:
     notes = [
         "readings, who was eligible, live figures and posteriors are taken as recorded; of the policy count agents and "
-        "permissions of intents, agents that are off, preference, weights, cost_weights, latency_weight, share_within, "
-        "risk and learning"
+        "permissions of intents, agents' enabled and weight, preference, weights, cost_weights, latency_weight, "
+        "share_within, risk and learning"
     ]
     if policy.learning.exponents and policy.learning.mode != "observe":
         notes.append(
-            "exponents that were learned are taken as recorded (learning.exponents is true); with false, those of "
-            "the policy's weights are evaluated"
+            "exponents that were learned are taken as recorded where the policy's weights are those of before "
+            "(learning.exponents is true); with false, the policy's own are evaluated"
         )
-    weighed = sorted(name for name, agent in policy.agents.items() if agent.weight is not None)
-    if weighed:
-        notes.append(f"not evaluated: agents.*.weight ({', '.join(weighed[:10])})")
     if cases.of_callers:
         notes.append(
             "the choices are the callers' own: their propensities are estimated from how often they chose each agent "

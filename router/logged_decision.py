@@ -37,6 +37,7 @@ class Logged(NamedTuple):
         asked: the preference that the request named; None where it named none.
         said: the preference that the sentence told; None where it told none.
         permissions: of the caller; None means all.
+        policy: digest of the policy that decided; None where the record does not say.
     """
 
     entry: LogEntry
@@ -50,6 +51,7 @@ class Logged(NamedTuple):
     asked: Preference | None
     said: Preference | None
     permissions: frozenset[str] | None
+    policy: str | None
 
 
 class OlderFormatError(ValueError):
@@ -92,6 +94,7 @@ def read_record(row: DecisionRow, outcomes: Sequence[OutcomeRow], reward: Reward
         asked=request.get("preference"),
         said=reading.get("preference"),
         permissions=None if permissions is None else frozenset(permissions),
+        policy=(inputs.get("digests") or {}).get("policy"),
     )
     return told._replace(entry=_completed(told, request, answer, outcomes, reward))
 

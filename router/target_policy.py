@@ -7,12 +7,12 @@ the preference, exponents and weights of the formula, and how learning explores.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from models.card import AgentCard, AgentKey, Capability, Risk
-from models.policy import NamespacePolicy, Policy
+from models.policy import AgentPolicy, NamespacePolicy, Policy
 from models.request import Preference, RouteRequest
 from router.explore import thompson, with_floor
 from router.learned import Learned
@@ -20,6 +20,7 @@ from router.logged_decision import Logged, key_of
 from router.scorer import Blend, Choice, Contender, Scored, choose, draw_of, order, score
 from router.selection import preference_of
 
+_AS_THE_CARD = AgentPolicy()
 _RISKS: tuple[Risk, ...] = ("low", "normal", "high")
 
 
@@ -41,10 +42,17 @@ class TargetPolicy:
     Args:
         policy: the policy.
         cards: as they are registered now: what they declare of quality and risk is not in the records.
+        deciding: policies that made the records, by digest; of one that is not there, exponents that were learned and
+            weights of agents are taken to be as in this one.
     """
 
-    def __init__(self, policy: Policy, cards: Iterable[AgentCard] = ()) -> None:
+    def __init__(
+        self, policy: Policy, cards: Sequence[AgentCard] = (), deciding: Mapping[str, Policy] | None = None
+    ) -> None:
         self.policy = policy
+        self._deciding = deciding or {}
+        self._met: dict[str, Policy] = {}
+        self._cards = {card.key: card for card in cards}
         self._declared: dict[tuple[AgentKey, str], Capability] = {
             (card.key, capability.intent): capability for card in cards for capability in card.capabilities
         }
@@ -55,6 +63,9 @@ class TargetPolicy:
         None where it goes by declared quality, the record holds what was learned instead, and the card is gone.
         """
         holds = self.policy.of(logged.entry.namespace)
+        was = self._deciding.get(logged.policy or "")
+        if was is not None and logged.policy is not None:
+            self._met[logged.policy] = was
         places = [place for place in range(len(logged.contenders)) if self._allows(logged, place, holds)]
         nobody = (0.0,) * len(logged.contenders)
         if not places:
@@ -65,31 +76,69 @@ class TargetPolicy:
         contenders = self._contenders(logged, places, learned)
         if contenders is None:
             return None
-        ranked, choice = decided(contenders, self._blend(logged, holds, learned), learned, logged.seed)
+        if was is not None:
+            contenders = [self._weighed(each, was) for each in contenders]
+        ranked, choice = decided(contenders, self._blend(logged, holds, learned, was), learned, logged.seed)
         by_rank = [places[_place_of(scored, contenders)] for scored in ranked]
         return Chances(_spread(nobody, by_rank, choice.propensities), by_rank[choice.index])
 
-    def _allows(self, logged: Logged, place: int, holds: NamespacePolicy) -> bool:
-        contender, namespace = logged.contenders[place], logged.entry.namespace
-        if contender.namespace != namespace and contender.namespace not in holds.cross_namespaces:
-            return False
-        agent = self.policy.agents.get(contender.agent_id)
-        if agent is not None and agent.enabled is False:
-            return False
-        # as at registration: what holds for an intent is said by the policy of the agent's namespace
-        said = self.policy.of(contender.namespace).intents.get(logged.entry.intent)
-        if said is None:
-            return True
-        if said.agents is not None and contender.agent_id not in said.agents:
-            return False
-        return logged.permissions is None or logged.permissions.issuperset(said.required_permissions)
+    def unseen(self, offered: Collection[tuple[str, str, str]]) -> list[str]:
+        """Agents that it admits, where those that made the records asked about did not: nothing is known of them.
 
-    def _blend(self, logged: Logged, holds: NamespacePolicy, learned: Learned | None) -> Blend:
+        Args:
+            offered: (namespace, intent, agent id) of all that were an option.
+        """
+        asked = {(namespace, intent) for namespace, intent, _ in offered}
+        found = set()
+        for (agent, intent), _ in self._declared.items():
+            place = (agent[0], intent, agent[1])
+            if place[:2] not in asked or place in offered or not self._cards[agent].enabled:
+                continue
+            if admits(self.policy, *place) and self._is_news(place):
+                found.add(f"{agent[1]} ({intent})")
+        return sorted(found)
+
+    def _is_news(self, place: tuple[str, str, str]) -> bool:
+        """Whether some policy that decided did not admit an agent; none being known, whether this one names it."""
+        if self._met:
+            return not all(admits(was, *place) for was in self._met.values())
+        namespace, intent, agent_id = place
+        said = self.policy.of(namespace).intents.get(intent)
+        return said is not None and said.agents is not None and agent_id in said.agents
+
+    def _allows(self, logged: Logged, place: int, holds: NamespacePolicy) -> bool:
+        contender, entry = logged.contenders[place], logged.entry
+        if contender.namespace != entry.namespace and contender.namespace not in holds.cross_namespaces:
+            return False
+        if not admits(self.policy, contender.namespace, entry.intent, contender.agent_id):
+            return False
+        said = self.policy.of(contender.namespace).intents.get(entry.intent)
+        if said is None or logged.permissions is None:
+            return True
+        return logged.permissions.issuperset(said.required_permissions)
+
+    def _weighed(self, contender: Contender, was: Policy) -> Contender:
+        """With its share of near-equals as this policy weighs it: live figures scale the weight, and stay."""
+        new, old = (policy.agents.get(contender.agent_id, _AS_THE_CARD) for policy in (self.policy, was))
+        card = self._cards.get(key_of(contender))
+        if new.weight == old.weight or card is None:
+            return contender
+        before = card.weight if old.weight is None else old.weight
+        after = card.weight if new.weight is None else new.weight
+        if before <= 0:
+            return contender._replace(share_weight=after)
+        return contender._replace(share_weight=contender.share_weight * after / before)
+
+    def _blend(self, logged: Logged, holds: NamespacePolicy, learned: Learned | None, was: Policy | None) -> Blend:
         blend = Blend.of(holds, _preference(logged, holds))
-        if self.policy.learning.exponents and _is_used(learned) and _is_used(logged.learned):
-            # those of the policy are only where learning begins; what it came to is in the record
-            return Blend(*logged.blend[:4], *blend[4:])
-        return blend
+        if not (self.policy.learning.exponents and _is_used(learned) and _is_used(logged.learned)):
+            return blend
+        if was is not None:
+            begins_alike = was.of(logged.entry.namespace).weights == holds.weights
+            if not (was.learning.exponents and begins_alike):
+                return blend
+        # those of the policy are only where learning begins; what it came to is in the record
+        return Blend(*logged.blend[:4], *blend[4:])
 
     def _learned(self, logged: Logged, places: Sequence[int], holds: NamespacePolicy) -> Learned | None:
         """The recorded posteriors as this policy uses them; None where it does not."""
@@ -134,6 +183,14 @@ class TargetPolicy:
                 return None
             declared.append(each._replace(quality=capability.quality))
         return declared
+
+
+def admits(policy: Policy, namespace: str, intent: str, agent_id: str) -> bool:
+    """Whether a policy lets an agent of a namespace serve an intent."""
+    agent = policy.agents.get(agent_id, _AS_THE_CARD)
+    # as at registration: what holds for an intent is said by the policy of the agent's namespace
+    said = policy.of(namespace).intents.get(intent)
+    return agent.enabled is not False and (said is None or said.agents is None or agent_id in said.agents)
 
 
 def decided(

@@ -63,7 +63,7 @@ async def evaluated(
     Raises:
         RouterError: the store or the policy cannot be read.
     """
-    from router.evaluate_policy import evaluate_policy
+    from router.evaluate_policy import evaluate_policy, known_policies
     from router.policy_file import read_policy
     from router.stores.feedback_log import LogQuery, open_log
 
@@ -77,6 +77,7 @@ async def evaluated(
                 wanted,
                 await log.cards(),
                 query,
+                deciding=known_policies(await log.policies()),
                 kind=kind,
                 limit=limit,
                 margin=margin,

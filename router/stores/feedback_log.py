@@ -18,10 +18,12 @@ from router.clock import SystemClock
 from router.stores.cards import SqlCards
 from router.stores.database import Database
 from router.stores.sqlite import connect, reader_engine, revision_of, sqlite_file
-from router.stores.tables import REVISION, decisions, outcomes
+from router.stores.tables import REVISION, decisions, generations, outcomes
 
 _DECISION = tuple(decisions.c[name] for name in DecisionRow._fields)
 _OUTCOME = tuple(outcomes.c[name] for name in OutcomeRow._fields)
+
+_MOST_POLICIES = 200
 
 
 class LogQuery(NamedTuple):
@@ -62,6 +64,18 @@ class SqlFeedbackLog:
             limit: at least 1.
         """
         return await self._database.read(lambda connection: _page(connection, query, after, limit))
+
+    async def policies(self) -> dict[str, bytes]:
+        """JSON texts of the policies that were in force, the last ones, by their digests."""
+        query = (
+            select(generations.c.digest, generations.c.body)
+            .where(generations.c.kind == "policy")
+            .order_by(generations.c.used_at.desc())
+            .limit(_MOST_POLICIES)
+        )
+        return await self._database.read(
+            lambda connection: {digest: bytes(body) for digest, body in connection.execute(query)}
+        )
 
     async def cards(self) -> list[AgentCard]:
         """The cards as they were registered last."""
