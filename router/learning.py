@@ -80,6 +80,11 @@ class Learning:
         self.raised_floor: Callable[[float], float] = _as_it_is
         self.n_failures = 0
 
+    @property
+    def version(self) -> int:
+        """Of the weights; 0 where the learner cannot tell."""
+        return self._safely(lambda: self.learner.version, 0)
+
     def follow(self, snapshot: Snapshot) -> None:
         """Take what the cards declare."""
         declared: dict[AgentKey, dict[str, float]] = {}
@@ -171,6 +176,9 @@ class Learning:
             at_ms: epoch.
         """
         self.watch.told(caller, is_odd, policy.learning.freeze)
+        return self._safely(lambda: self._freeze_or_thaw(at_ms), ())
+
+    def _freeze_or_thaw(self, at_ms: int) -> Sequence[Row]:
         reason, frozen = self.watch.reason, self.learner.frozen
         if reason is not None and frozen is None:
             log.warning("learning stops: %s", reason)

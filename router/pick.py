@@ -62,7 +62,7 @@ class Picker:
     @property
     def weights_version(self) -> int:
         """Of what was learned so far."""
-        return self._learning.learner.version
+        return self._learning.version
 
     async def pick(self, case: Case) -> RouteDecision:
         """The decision of a case whose intent is known.
