@@ -47,4 +47,5 @@ def propensities(utilities: NDArray[np.float64], floor: float) -> NDArray[np.flo
     """
     n_draws, n_agents = utilities.shape
     wins = np.bincount(utilities.argmax(axis=1), minlength=n_agents)
-    return wins * ((1.0 - floor) / n_draws) + floor / n_agents
+    shares: NDArray[np.float64] = wins * ((1.0 - floor) / n_draws) + floor / n_agents
+    return shares

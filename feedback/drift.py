@@ -99,7 +99,7 @@ class Drift:
 
     def _note(self, caller: str, step: float) -> None:
         self.parts[caller] = self.parts.get(caller, 0.0) + step
-        if len(self.parts) > MAX_CALLERS:
+        while len(self.parts) > MAX_CALLERS:
             least = min((part, name) for name, part in self.parts.items() if name != _CROWD)[1]
             self.parts[_CROWD] = self.parts.get(_CROWD, 0.0) + self.parts.pop(least)
 

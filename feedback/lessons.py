@@ -91,7 +91,7 @@ class AgentState:
             "cost_usd": self.cost_usd,
             "n_costs": self.n_costs,
         }
-        return json.dumps(told, separators=(",", ":"))
+        return encoded(told)
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> AgentState:
@@ -120,6 +120,10 @@ class AgentState:
             self.n_costs = n_costs
 
 
+encoded = json.JSONEncoder(separators=(",", ":")).encode
+"""An object as JSON text; floats come back to the last bit."""
+
+
 def parsed(row: LearnerRow) -> dict[str, Any]:
     """The body of a row.
 
@@ -135,7 +139,7 @@ def parsed(row: LearnerRow) -> dict[str, Any]:
 def pack(weights: Iterable[WeightRow], states: Iterable[LearnerRow]) -> bytes:
     """Weights and states as compressed JSON; the same ones in the same order give the same bytes."""
     told = {"weights": [list(row) for row in weights], "states": [list(row[:4]) for row in states]}
-    return zlib.compress(json.dumps(told, separators=(",", ":")).encode(), 6)
+    return zlib.compress(encoded(told).encode(), 6)
 
 
 def unpack(snapshot: bytes, at_ms: int) -> tuple[list[WeightRow], list[LearnerRow]]:
@@ -147,6 +151,6 @@ def unpack(snapshot: bytes, at_ms: int) -> tuple[list[WeightRow], list[LearnerRo
     try:
         told = json.loads(zlib.decompress(snapshot))
         weights = [WeightRow(*row) for row in told["weights"]]
-        return weights, [LearnerRow(*row, at_ms) for row in told["states"]]
+        return weights, [LearnerRow(*row[:4], at_ms) for row in told["states"]]
     except (zlib.error, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"this is no snapshot of a learner: {error}") from error

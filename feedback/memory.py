@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from feedback.evidence import Evidence, Sums
 from feedback.exponents import Exponents
-from feedback.lessons import AgentState, pack, parsed, unpack
+from feedback.lessons import AgentState, encoded, pack, parsed, unpack
 from feedback.lineage import Lineage
 from models.card import AgentKey
 from models.events import LearnerRow, WeightRow
@@ -74,11 +73,11 @@ class Memory:
     def namespace_row(self, namespace: str, at_ms: int) -> LearnerRow:
         """The exponents of a namespace, as a row."""
         exponents = self.exponents.get(namespace) or Exponents()
-        return LearnerRow(namespace, "", "", _text({"exponents": exponents.sums(), "n": exponents.n}), at_ms)
+        return LearnerRow(namespace, "", "", encoded({"exponents": exponents.sums(), "n": exponents.n}), at_ms)
 
     def own_row(self, at_ms: int) -> LearnerRow:
         """The version, and whether learning is frozen, as a row."""
-        return LearnerRow("", "", "", _text({"version": self.version, "frozen": self.frozen}), at_ms)
+        return LearnerRow("", "", "", encoded({"version": self.version, "frozen": self.frozen}), at_ms)
 
     def states_rows(self, at_ms: int) -> list[LearnerRow]:
         """All rows but those of evidence, in order of their keys."""
@@ -170,7 +169,3 @@ class Memory:
                 self.version, self.frozen = body["version"], body["frozen"]
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(f"the learner's row {row[:3]} cannot be read: {error!r}") from error
-
-
-def _text(body: dict[str, int | str | Sequence[int] | None]) -> str:
-    return json.dumps(body, separators=(",", ":"))

@@ -80,6 +80,11 @@ class Run(NamedTuple):
     values: Floats
     alarms: list[tuple[int, int]]
 
+    def worth(self, span: slice) -> float:
+        """The mean value over a span, every intent counted alike: how often one came up is no merit."""
+        values, intents = self.values[span], self.intents[span]
+        return float(np.mean([values[intents == intent].mean() for intent in range(len(INTENTS))]))
+
 
 def declared(seed: int) -> Floats:
     """float64 (agents,): what each agent claims of itself, its mean success with an error of N(0, .1)."""
