@@ -10,6 +10,9 @@ import numpy as np
 from feedback.choices import Choices, Floats, Support
 from feedback.offpolicy import Estimate, Log, Method, difference_of
 
+_ROUNDING = 1e-9
+"""Differences below this are none: between equal policies there is nothing but rounding."""
+
 _SWITCH = "learning.mode: explore and a learning.floor of 0.1"
 
 
@@ -92,16 +95,16 @@ def gate(
     if log.effective_size <= 0:
         return Gate(False, False, n_outcomes, 0.0, support, None, None, tuple(refusals))
     sndr, snips = difference_of(log, Method.SNDR), difference_of(log, Method.SNIPS)
-    if not sndr.low95 > 0:
+    if not sndr.low95 > _ROUNDING:
         text = f"the difference in reward is {sndr.value:+.4f}, from {sndr.low95:+.4f} to {sndr.high95:+.4f} (95 %): "
         text += "it must be above 0 throughout; more outcomes narrow it, if the candidate is better at all"
         refusals.append(Refusal("not_better", text))
-    if not snips.value * sndr.value > 0:
+    if not (abs(snips.value) > _ROUNDING and snips.value * sndr.value > 0):
         text = f"SNDR says {sndr.value:+.4f}, SNIPS {snips.value:+.4f}: they must agree in sign; more outcomes, best "
         refusals.append(Refusal("estimators_disagree", text + f"with {_SWITCH}, settle it"))
     passed = not refusals
     return Gate(
-        passed, passed and sndr.low99 > 0, n_outcomes, log.effective_size, support, sndr, snips, tuple(refusals)
+        passed, passed and sndr.low99 > _ROUNDING, n_outcomes, log.effective_size, support, sndr, snips, tuple(refusals)
     )
 
 
