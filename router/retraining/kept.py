@@ -52,17 +52,19 @@ class Kept:
         self._texts.discard(gone)
         self.left_out["over_cap"] += 1
 
+    @property
+    def n_held(self) -> int:
+        """How many are held, those of intents that have too many included."""
+        return len(self._texts)
+
     def rows(self) -> list[Row]:
         """The rows, of no intent more than `MOST_OF_INTENT`; in the order drawn, which is that of no log."""
         of_intent: Counter[str] = Counter()
         found = []
-        for _, _, row in sorted(
-            (entry for heap in self._heaps.values() for entry in heap), key=lambda e: (-e[0], e[1])
-        ):
+        for _, _, row in sorted((each for heap in self._heaps.values() for each in heap), key=lambda e: (-e[0], e[1])):
             of_intent[row.intent] += 1
             if of_intent[row.intent] <= MOST_OF_INTENT:
                 found.append(row)
-        self.left_out["over_cap"] += sum(max(0, n - MOST_OF_INTENT) for n in of_intent.values())
         return found
 
     def _drawn(self, key: str) -> int:

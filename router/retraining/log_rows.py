@@ -87,8 +87,10 @@ async def read_log(
             _take(_read(decision, intents), kept.offer, left_out)
         after, n_settled = settled[-1].cursor, n_settled + len(settled)
         progress(n_settled, max(n_decisions, n_settled))
+    rows = kept.rows()
     left_out.update(kept.left_out)
-    return LogRows(corrections, kept.rows(), +left_out, n_read + n_settled)
+    left_out["over_cap"] += kept.n_held - len(rows)
+    return LogRows(corrections, rows, +left_out, n_read + n_settled)
 
 
 def _take(found: Row | str, keep: Callable[[Row], None], left_out: Counter[str]) -> None:

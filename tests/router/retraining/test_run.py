@@ -15,6 +15,7 @@ from models.errors import ModelError, StoreError
 from models.events import Row
 from models.exam_report import EXAM_FILE, ExamReport
 from router.retraining.job import Job
+from router.retraining.kept import MOST_OF_CALLER
 from router.retraining.run import Run
 from router.retraining.state import MOST_AGE_MS
 from tests.builders import START_MS, FakeClock
@@ -153,28 +154,25 @@ def test_a_run_of_other_arguments_or_of_yesterday_begins_anew(later: dict[str, o
     assert run.done == STEPS
 
 
-def poison(n: int) -> list[Row]:
-    """One caller's outcomes: its texts talk of parcels, and each was read, or so it seems, as a hotel."""
-    rows: list[Row] = []
-    for number in range(n):
-        rows += settled(f"p{number}", f"the parcel and the delivery number {number}", "book_hotel", caller="mallory")
-    return rows
+def flood(n: int) -> list[str]:
+    """Texts of parcels that one caller says to mean a hotel."""
+    return [f"{TEXTS['track_parcel'][number % 6]} day {number}" for number in range(n)]
 
 
 @pytest.mark.parametrize("kind", ["outcomes", "corrections"])
 def test_a_thousand_rows_of_one_caller_do_not_move_another_intent(kind: str, tmp_path: Path) -> None:
-    probes = [text for text, intent in GOLDEN if intent == "track_parcel"]
-    flood = [
-        Correction(f"x{n}", f"the parcel and the delivery number {n}", "book_hotel", "track_parcel", "mallory")
-        for n in range(1000)
-    ]
-    is_outcomes = kind == "outcomes"
-    url = make_store(tmp_path, some_outcomes() + (poison(1000) if is_outcomes else []), [] if is_outcomes else flood)
-    retrain(url, tmp_path / "out")
+    rows, corrections = some_outcomes(), []
+    for number, text in enumerate(flood(1000)):
+        if kind == "outcomes":
+            rows += settled(f"p{number}", text, "book_hotel", caller="mallory")
+        else:
+            corrections.append(Correction(f"x{number}", text, "book_hotel", "track_parcel", "mallory"))
+    retrain(make_store(tmp_path, rows, corrections), tmp_path / "out")
     report = report_of(tmp_path / "out")
+    probes = [text for text, intent in GOLDEN if intent == "track_parcel"]
     assert reads(tmp_path / "out", *probes) == ["track_parcel"] * len(probes)
     assert report.n_left_out["over_cap"] >= 980
-    assert report.n_examples[kind] <= 20 + (len(GOLDEN) if is_outcomes else 0)
+    assert report.n_examples[kind] <= MOST_OF_CALLER + (len(GOLDEN) if kind == "outcomes" else 0)
 
 
 def test_golden_rows_that_are_lost_refuse_the_model_unless_that_is_allowed(tmp_path: Path) -> None:
