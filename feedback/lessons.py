@@ -121,7 +121,7 @@ class AgentState:
 
 
 encoded = json.JSONEncoder(separators=(",", ":")).encode
-"""An object as JSON text; floats come back to the last bit."""
+"""JSON text; floats come back to the last bit."""
 
 
 def parsed(row: LearnerRow) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class Memory:
 
     def own_row(self, at_ms: int) -> LearnerRow:
         """The version, and whether learning is frozen, as a row."""
-        return LearnerRow("", "", "", encoded({"version": self.version, "frozen": self.frozen}), at_ms)
+        return LearnerRow("", "", "", f'{{"version":{self.version},"frozen":{encoded(self.frozen)}}}', at_ms)
 
     def states_rows(self, at_ms: int) -> list[LearnerRow]:
         """All rows but those of evidence, in order of their keys."""

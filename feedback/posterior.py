@@ -94,7 +94,11 @@ class Fleet:
         self._col = np.array([self._intent_of[intent] for _, intent in cells] + [n_intents], dtype=np.intp)
         self._starts = np.zeros(len(agents) + 1, dtype=np.intp)
         np.cumsum([len(declared[agent]) for agent in agents], out=self._starts[1:])
+        self._cols = self._col.tolist()
+        ends = self._starts.tolist()
+        self._spans = list(zip(ends[:-1], ends[1:], strict=True))
         self._n = np.zeros(n_cells + 1)
+        self._ns = [0.0] * n_cells
         self._s = np.zeros(n_cells + 1)
         self._sums: list[Sums] = [(0, 0)] * n_cells
         self._agent_sums: list[Sums] = [(0, 0)] * len(agents)
@@ -119,13 +123,15 @@ class Fleet:
         of_intent = [fsum(of) / len(of) for of in by_intent]
         of_agent = [fsum(declared[agent].values()) / len(declared[agent]) for agent in agents]
         self._declared_intent = of_intent
-        self._mu = np.array([*of_intent, 0.0])
-        self._gap = np.array([own - mean for own in of_agent])
-        inter = [
+        self._levels = [*of_intent, 0.0]
+        self._mu = np.array(self._levels)
+        self._gaps = [own - mean for own in of_agent]
+        self._gap = np.array(self._gaps)
+        self._inters = [
             (figure - of_agent[self._agent_of[agent]]) - (of_intent[self._intent_of[intent]] - mean)
             for (agent, intent), figure in zip(cells, figures, strict=True)
         ]
-        self._inter = np.array([*inter, 0.0])
+        self._inter = np.array([*self._inters, 0.0])
 
     def __contains__(self, agent: AgentKey) -> bool:
         return agent in self._agent_of
@@ -142,7 +148,7 @@ class Fleet:
         (n, s), (old_n, old_s) = sums, self._sums[cell]
         dn, ds = n - old_n, s - old_s
         self._sums[cell] = sums
-        self._n[cell] = n / EVIDENCE_UNIT
+        self._n[cell] = self._ns[cell] = n / EVIDENCE_UNIT
         self._s[cell] = s / EVIDENCE_UNIT
         place = self._agent_of[agent]
         n, s = self._agent_sums[place]
@@ -152,9 +158,9 @@ class Fleet:
         place = self._intent_of[intent]
         n, s = self._intent_sums[place]
         self._intent_sums[place] = (n + dn, s + ds)
-        self._mu[place] = (self.intent_prior * self._declared_intent[place] + (s + ds) / EVIDENCE_UNIT) / (
-            self.intent_prior + (n + dn) / EVIDENCE_UNIT
-        )
+        self._mu[place] = self._levels[place] = (
+            self.intent_prior * self._declared_intent[place] + (s + ds) / EVIDENCE_UNIT
+        ) / (self.intent_prior + (n + dn) / EVIDENCE_UNIT)
         self.n_changes += 1
 
     def posterior(
@@ -196,17 +202,27 @@ class Fleet:
     def expected(self, agent: AgentKey, intents: Sequence[tuple[str, float]], policy: LearningPolicy) -> float | None:
         """The mean reward that is to be expected of an agent, over those of the intents that it serves.
 
-        None where it is not known or serves none of them.
+        None where it is not known or serves none of them. It runs for every outcome, in plain floats: for one agent
+        that is several times faster than arrays, and the same but for the last bits.
         """
-        names, confidences = zip(*intents, strict=True)
-        plan = self._plan((agent,), names)
-        if not plan.asked:
+        place = self._agent_of.get(agent)
+        served = [(self._cell_of.get((agent, intent)), confidence) for intent, confidence in intents]
+        known = [(cell, confidence) for cell, confidence in served if cell is not None]
+        if place is None or not known:
             return None
-        alpha, beta = self._betas(plan, policy.prior, policy.agent_prior)
-        weights = plan.served[0] * confidences
-        total = float(weights.sum())
-        means = alpha[0] / (alpha[0] + beta[0])
-        return float((weights * means).sum()) / total if total > 0 else float(means[plan.served[0] > 0].mean())
+        start, stop = self._spans[place]
+        levels, cols = self._levels, self._cols
+        by_level = sum([n * levels[col] for n, col in zip(self._ns[start:stop], cols[start:stop], strict=True) if n])
+        n_agent, s_agent = self._agent_sums[place]
+        residual = policy.agent_prior * self._gaps[place] + s_agent / EVIDENCE_UNIT - by_level
+        residual /= policy.agent_prior + n_agent / EVIDENCE_UNIT
+        total = sum([confidence for _, confidence in known])
+        mean = 0.0
+        for cell, confidence in known:
+            prior = min(max(levels[cols[cell]] + residual + self._inters[cell], LEAST), 1 - LEAST)
+            own = (policy.prior * prior + self._sums[cell][1] / EVIDENCE_UNIT) / (policy.prior + self._ns[cell])
+            mean += own * (confidence / total if total > 0 else 1 / len(known))
+        return mean
 
     def _betas(self, plan: _Plan, prior: float, agent_prior: float) -> tuple[Floats, Floats]:
         """alpha and beta, float64 (agents, intents)."""

@@ -165,3 +165,15 @@ def test_what_is_expected_is_the_mean_over_the_intents_served() -> None:
     assert own.expected(AGENTS[1], [("arc", 0.6), ("math", 0.2)], POLICY) == pytest.approx(0.8)
     assert own.expected(AGENTS[1], [("math", 0.2)], POLICY) is None
     assert own.expected(AGENTS[2], [("math", 0.2)], POLICY) is None
+
+
+def test_what_is_expected_is_the_mean_of_the_posterior() -> None:
+    own = fleet({agent: dict.fromkeys(INTENTS, 0.3 + 0.2 * place) for place, agent in enumerate(AGENTS)})
+    n, s = evidence(3)
+    for i, intent in enumerate(INTENTS):
+        for a, agent in enumerate(AGENTS):
+            own.put(agent, intent, (int(n[i, a]) * U, int(s[i, a]) * U))
+    for intent in INTENTS:
+        means = mean_of(own.posterior(AGENTS, [(intent, 1.0)], POLICY))
+
+        assert [own.expected(agent, [(intent, 1.0)], POLICY) for agent in AGENTS] == pytest.approx(means, abs=1e-12)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from feedback.bandit import draw
 from feedback.learner import Learner
 from feedback.lessons import Lesson
 from models.card import AgentKey
@@ -134,13 +133,13 @@ def run(
     rng = np.random.default_rng([seed, 2])
     intents, chance = rng.integers(len(INTENTS), size=n_outcomes), rng.random((3, n_outcomes))
     choices, values, alarms = np.zeros(n_outcomes, dtype=np.int64), np.zeros(n_outcomes), []
-    price = COST_WEIGHT * COSTS / COSTS.max()
+    price, draws, sharpness = COST_WEIGHT * COSTS, np.random.default_rng([seed, 3]), policy.temperature**-2
     for nth, intent in enumerate(intents.tolist()):
         asked = ((INTENTS[intent], 1.0),)
         alpha, beta = learner.posterior(AGENTS, asked, policy)
         if policy.mode == "explore":
-            quality = draw(alpha, beta, policy.temperature, 1, seed * n_outcomes + nth)[0]
-            chosen = int(np.argmax(quality - price))
+            # as one draw of `feedback.bandit.draw`, without a generator of its own
+            chosen = int(np.argmax(draws.beta(np.array(alpha) * sharpness, np.array(beta) * sharpness) - price))
             if chance[0, nth] < policy.floor:
                 chosen = int(chance[1, nth] * len(AGENTS))
         else:
