@@ -71,16 +71,11 @@ def _clustered(url: str, since_ms: int, min_size: int | None) -> dict[str, Any]:
 
 
 async def _read(url: str, since_ms: int, reading: Any) -> tuple[FailureLog, list[AgentCard]]:
-    from models.errors import StoreError
+    from router.cli.existing_store import existing_store
     from router.failure_log import read_failures
     from router.stores.failed import open_failed
-    from router.stores.open import open_store
-    from router.stores.sqlite import sqlite_file
 
-    # opening would make one
-    if not await asyncio.to_thread(sqlite_file(url).is_file):
-        raise StoreError(f"--log: there is no store {url!r}: name the one that the service uses")
-    async with open_store(url) as store:
+    async with existing_store(url) as store:
         cards = [stored.card for stored in await store.cards.load_cards()]
     async with open_failed(url) as store_of_failures:
         return await read_failures(store_of_failures, since_ms, told=reading), cards

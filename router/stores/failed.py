@@ -125,10 +125,12 @@ def outcomes_query(since_ms: int, before: int | None, limit: int) -> Select[Any]
     )
     own = (outcomes.c[name] for name in ("sequence", "decision_id", "attempt", "body", "charged", "received_at"))
     is_shadow = decisions.c.request.contains(_OWN_CHOICE, autoescape=True)
+    # the index by time would have all that it finds sorted
+    unindexed: ColumnElement[int] = outcomes.c.received_at + 0
     query = (
         select(*own, decisions.c.namespace, decisions.c.intent, decisions.c.agent_id, is_shadow)
         .join(decisions, decisions.c.decision_id == outcomes.c.decision_id)
-        .where(outcomes.c.received_at >= since_ms, ~is_amended)
+        .where(unindexed >= since_ms, ~is_amended)
         .order_by(outcomes.c.sequence.desc())
         .limit(limit)
     )
