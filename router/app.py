@@ -23,7 +23,20 @@ from models.ports import Clock, Embedder
 from models.settings import Settings
 from router import openapi
 from router.edge import Endpoint, FixedPaths, InFlightLimit, gone, handled, keys_enforced
-from router.endpoints import agents, feedback, live, operation, policy, queue, records, reviews, routing, usage, weights
+from router.endpoints import (
+    agents,
+    feedback,
+    live,
+    operation,
+    policy,
+    promotion,
+    queue,
+    records,
+    reviews,
+    routing,
+    usage,
+    weights,
+)
 from router.endpoints.call import Call, Context
 from router.metrics import Metrics
 from router.problems import response_of
@@ -61,6 +74,7 @@ CALLS: tuple[Call, ...] = (
     *live.CALLS,
     *usage.CALLS,
     *weights.CALLS,
+    *promotion.CALLS,
     *queue.CALLS,
     *reviews.CALLS,
     *operation.CALLS,

@@ -20,6 +20,7 @@ from models.request import RouteRequest
 from router.endpoints.agents import AgentList, AgentView, DeletedAgents
 from router.endpoints.call import Call, Schema
 from router.endpoints.live import AgentHealth, BreakerList
+from router.endpoints.promotion import Promotions
 from router.endpoints.weights import Weights
 from router.json_schema_form import JSON_SCHEMA_FORM
 from router.policy_form import policy_forms
@@ -51,6 +52,7 @@ _OUTPUTS: tuple[type[BaseModel], ...] = (
     AgentHealth,
     BreakerList,
     Weights,
+    Promotions,
     AgentView,
     AgentList,
     DeletedAgents,
@@ -63,6 +65,7 @@ _PROBLEM_TEXT = {
     404: "There is no such thing.",
     405: "The path has no such method.",
     409: "The state does not allow it.",
+    410: "It was erased.",
     412: "Another one is in force than `If-Match` names.",
     413: "The body is too large.",
     422: "Fields are wrong; each is named.",

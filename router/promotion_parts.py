@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,12 +30,14 @@ class PromotionParts:
 
     Attributes:
         models: the folder of the copies of model folders.
+        new_id: ids of traces.
     """
 
     lanes: Lanes
     shadow: Shadow
     follower: Follower
     models: Path
+    new_id: Callable[[], str]
 
 
 async def promotions_of(
@@ -70,7 +73,7 @@ async def promotions_of(
         is_model_named=settings.model is not None,
     )
     await follower.take_up()
-    return PromotionParts(lanes, Shadow(lanes, live.picker, pool, journal, clock), follower, models)
+    return PromotionParts(lanes, Shadow(lanes, live.picker, pool, journal, clock), follower, models, ids.new)
 
 
 def keep_following(parts: PromotionParts, supervisor: Supervisor) -> None:

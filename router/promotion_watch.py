@@ -46,6 +46,9 @@ async def baseline(store: PromotionStore, in_force: int | None, policy: RewardPo
 class CandidateWatch:
     """Reads the outcomes of one promotion as they come; an amended one takes the place of what it amends.
 
+    Attributes:
+        mean_before: of the rewards of the classifiers before.
+
     Args:
         promotion: in the stage `canary` or `full`, with a baseline.
         limits: k and h.
@@ -56,6 +59,7 @@ class CandidateWatch:
         if body.baseline is None or body.after is None:
             raise ValueError(f"promotion {promotion.promotion_id} has had no effect yet: there is nothing to watch")
         self.promotion_id = promotion.promotion_id
+        self.mean_before = body.baseline.mean
         self.watch = Watch(body.baseline, slack=limits.slack, threshold=limits.threshold)
         self._after = body.after
         self._since_full: dict[str, None] = {}

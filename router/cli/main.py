@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import typer
 
-from router.cli import cards, evaluate, failures, keys, models, retrain, reviews, route, serve, store, trace, train
+from router.cli import (
+    cards,
+    evaluate,
+    failures,
+    keys,
+    models,
+    promote,
+    retrain,
+    reviews,
+    route,
+    serve,
+    store,
+    trace,
+    train,
+)
 
 app = typer.Typer(
     name="agency-router",
@@ -22,6 +36,8 @@ app.command("trace")(trace.trace)
 app.command("failures")(failures.failures)
 app.command("train")(train.train)
 app.command("retrain")(retrain.retrain)
+app.command("promote")(promote.promote)
+app.command("rollback")(promote.rollback)
 app.add_typer(evaluate.app, name="evaluate")
 app.command("backup")(store.backup)
 app.command("restore")(store.restore)

@@ -84,7 +84,7 @@ def test_every_status_that_a_call_can_give_is_documented(call: Call) -> None:
         expected |= {403}
     if "NotFoundError" in source or call.operation_id in CAN_BE_MISSING:
         expected |= {404}
-    if call.operation_id in CAN_CONFLICT | {"route"}:
+    if call.operation_id in CAN_CONFLICT | {"route", "roll_back_promotion"}:
         expected |= {409}
     if "MethodNotAllowedError" in source:
         expected |= {405}
