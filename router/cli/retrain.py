@@ -60,15 +60,27 @@ def retrain(
     if as_json:
         emit_json({"out": str(out), **report.model_dump(mode="json")})
     else:
-        table(["figure", "value"], flat(_figures(report)))
-        _tell_confusions(report)
-    _tell_verdict(report, out)
+        show(report)
+    say(f"written to {out}")
+    _tell_verdict(report)
 
 
 def _step_back() -> None:
     """Lower this process's priority."""
     if hasattr(os, "setpriority"):
         os.setpriority(os.PRIO_PROCESS, 0, max(_NICE, os.getpriority(os.PRIO_PROCESS, 0)))
+
+
+def show(report: ExamReport) -> None:
+    """Print an exam for people."""
+    table(["figure", "value"], flat(_figures(report)))
+    rows = [
+        [kind, each.meant, each.read, str(each.n), ", ".join(each.examples)]
+        for kind, found in (("gained", report.confusions.gained), ("lost", report.confusions.lost))
+        for each in found[:_MOST_CONFUSIONS]
+    ]
+    if rows:
+        table(["confusion", "meant", "read as", "rows", "examples"], rows)
 
 
 def _figures(report: ExamReport) -> dict[str, Any]:
@@ -82,18 +94,7 @@ def _figures(report: ExamReport) -> dict[str, Any]:
     return {**whole, "right by intent": changed}
 
 
-def _tell_confusions(report: ExamReport) -> None:
-    rows = [
-        [kind, each.meant, each.read, str(each.n), ", ".join(each.examples)]
-        for kind, found in (("gained", report.confusions.gained), ("lost", report.confusions.lost))
-        for each in found[:_MOST_CONFUSIONS]
-    ]
-    if rows:
-        table(["confusion", "meant", "read as", "rows", "examples"], rows)
-
-
-def _tell_verdict(report: ExamReport, out: Path) -> None:
-    say(f"written to {out}")
+def _tell_verdict(report: ExamReport) -> None:
     if report.passes:
         say("the exam is passed")
     else:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from intent.examples import distinct, read_examples
+from intent.examples import distinct, read_examples, read_numbered
 from intent.fit_classifiers import Example
 from intent.multi import MultiExample
 from models.errors import ModelError
@@ -101,3 +101,18 @@ def test_wrong_lists_of_intents_are_told(tmp_path: Path, fields: str, told: str)
     with pytest.raises(ModelError) as caught:
         read_examples([path])
     assert told in str(caught.value)
+
+
+def test_numbered_rows_name_their_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "pinned.jsonl"
+    path.write_text(
+        '{"text": "a", "intent": "x"}\n\n{"text": "b", "intent": "oos"}\n{"text": "c", "intents": ["x", "y"]}\n',
+        encoding="utf-8",
+    )
+    rows, digests = read_numbered([path])
+    assert rows == [
+        ("pinned.jsonl:1", MultiExample("a", ("x",))),
+        ("pinned.jsonl:3", MultiExample("b", ())),
+        ("pinned.jsonl:4", MultiExample("c", ("x", "y"))),
+    ]
+    assert list(digests) == [str(path)]
