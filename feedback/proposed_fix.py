@@ -80,13 +80,7 @@ def proposed_fix(members: Sequence[Failure], phrases: Sequence[str], traffic: Tr
     if stage == FailureStage.DEPENDENCY:
         return _dependency(members)
     if stage == FailureStage.REQUEST:
-        agents = len({failure.agent for failure in members})
-        text = (
-            "These requests fail wherever they are sent: look at what they hold, and reject them where they come from."
-        )
-        return ProposedFix(
-            FixKind.POISON_REQUEST, text, f"the same requests failed on {agents} agents, and were charged"
-        )
+        return _request(members)
     if stage == FailureStage.DEADLINE:
         return _deadline(members, traffic)
     if stage == FailureStage.SCHEMA:
@@ -129,6 +123,15 @@ def _reading(members: Sequence[Failure], phrases: Sequence[str]) -> ProposedFix:
         reason += f"; no example of '{meant}' is like it (cosine {median(near):.2f})"
     text = f"Give '{meant}' examples of {told}."
     return ProposedFix(FixKind.MISSING_EXAMPLE, text, reason, meant, read)
+
+
+def _request(members: Sequence[Failure]) -> ProposedFix:
+    agents = {failure.agent for failure in members} - {""}
+    text = "These requests fail wherever they are sent: look at what they hold, and reject them where they come from."
+    reason = f"{len(members)} failures at {len(agents)} agents were charged to the request"
+    if not agents:
+        reason = f"{len(members)} requests were turned away, as the same ones had failed on several agents"
+    return ProposedFix(FixKind.POISON_REQUEST, text, reason)
 
 
 def _dependency(members: Sequence[Failure]) -> ProposedFix:

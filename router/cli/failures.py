@@ -12,8 +12,14 @@ from router.cli.output import emit_json, fail, say, table
 from router.cli.training import bar, embedder_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from models.card import AgentCard
+    from models.ports import Embedded
     from router.failure_log import FailureLog
+
+_MANY = 3000
+"""Beyond these clustering takes long enough to be spoken of."""
 
 
 def failures(
@@ -65,9 +71,16 @@ def _clustered(url: str, since_ms: int, min_size: int | None) -> dict[str, Any]:
     if not log.failures:
         return told(failure_report(log, (), lambda texts: {}), log)
     cache = VectorCache(embedder_of(None))
+
+    def embedded(texts: Sequence[str]) -> Mapping[str, Embedded]:
+        with bar("embedding") as embedding:
+            found = cache.of(texts, embedding)
+        if len(log.failures) > _MANY:
+            say(f"clustering {len(log.failures)} failures")
+        return found
+
     # no event loop runs here any more
-    with bar("embedding and clustering") as embedding:
-        return told(failure_report(log, cards, lambda texts: cache.of(texts, embedding), min_size=min_size), log)
+    return told(failure_report(log, cards, embedded, min_size=min_size), log)
 
 
 async def _read(url: str, since_ms: int, reading: Any) -> tuple[FailureLog, list[AgentCard]]:

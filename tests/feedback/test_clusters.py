@@ -15,7 +15,8 @@ DAY_MS = 86_400_000
 
 
 def failure(number: int, **fields: Any) -> Failure:
-    given = {"stage": FailureStage.AGENT, "status": "failed", "utterance": f"words of kind {number}", "intent": "order"}
+    given: dict[str, Any] = {"stage": FailureStage.AGENT, "status": "failed", "intent": "order"}
+    given |= {"utterance": f"words of kind {number}"}
     given |= {"attempt": 1, "agent": "order_bot", "version": "1.0.0", "charged": "agent", "error": "HTTP500"}
     return Failure(f"d{number:04}", f"t{number:04}", number * 1000, "default", **(given | fields))
 

@@ -9,7 +9,13 @@ from feedback.proposed_fix import FixKind, ProposedFix, TrafficByIntent, propose
 
 
 def failures(n: int, stage: FailureStage, **fields: Any) -> list[Failure]:
-    given = {"intent": "order", "attempt": 1, "agent": "order_bot", "version": "1.0.0", "charged": "agent"}
+    given: dict[str, Any] = {
+        "intent": "order",
+        "attempt": 1,
+        "agent": "order_bot",
+        "version": "1.0.0",
+        "charged": "agent",
+    }
     return [Failure(f"d{i}", f"t{i}", i, "default", stage, "failed", **(given | fields)) for i in range(n)]
 
 

@@ -37,7 +37,13 @@ def decision(decision_id: str, at: int = 1000, request: dict[str, Any] | None = 
 
 
 def nobody(decision_id: str, reason: str, at: int = 1000, action: str = "fallback") -> DecisionRow:
-    plain = {"intent": None, "agent_id": None, "answer": '{"plan": []}', "action": action, "reason": reason}
+    plain: dict[str, Any] = {
+        "intent": None,
+        "agent_id": None,
+        "answer": '{"plan": []}',
+        "action": action,
+        "reason": reason,
+    }
     return decision(decision_id, at, **plain)
 
 
@@ -112,6 +118,7 @@ async def test_only_the_newest_are_kept_and_the_others_counted(url: str) -> None
 
 
 async def test_a_log_may_begin_later(url: str) -> None:
+    rows: list[DecisionRow | OutcomeRow]
     rows = [decision("d1"), decision("d2"), outcome("d1", "failed", 1000), outcome("d2", "failed", 2000),
             nobody("d3", "deadline", 1000)]  # fmt: skip
     log = await read(url, rows, since_ms=1500)
