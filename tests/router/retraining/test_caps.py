@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 
 import pytest
 from hypothesis import given
@@ -42,7 +42,7 @@ ROWS = st.lists(
 
 @given(ROWS)
 def test_no_caller_weighs_more_than_its_share_of_any_intent(rows: list[Row]) -> None:
-    meant, read, all_outcomes, of_caller = Counter[object](), Counter[object](), Counter[str](), Counter[object]()
+    meant, read, all_outcomes, of_caller = (defaultdict[object, float](float) for _ in range(4))
     for row in capped_corrections(rows, KNOWN):
         assert 0 < row.weight <= 1
         meant[row.caller, row.intent] += row.weight

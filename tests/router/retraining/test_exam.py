@@ -99,5 +99,6 @@ def test_out_of_scope_needs_rows_of_both_kinds() -> None:
 def test_calibration_is_of_all_rows() -> None:
     found = ece_of(readings(("a", ("a", 0.8), ("a", 1.0)), ("a", ("a", 0.8), ("a", 1.0))))
     assert found is not None
-    assert (found.before, found.after) == (pytest.approx(0.2), pytest.approx(0.0))
+    assert found.before == pytest.approx(0.2)
+    assert found.after == pytest.approx(0.0)
     assert ece_of(readings()) is None
