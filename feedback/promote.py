@@ -32,7 +32,7 @@ class Limits:
         watched_outcomes: outcomes after which a full one is no longer watched.
         baseline_outcomes: outcomes of the classifiers before that a baseline needs.
         slack: k, in standard deviations of one reward.
-        threshold: h; the sum from which on it is rolled back.
+        threshold: h; the sum from which on it is rolled back, where rewards are not skewed.
     """
 
     gate_outcomes: int = 3000
@@ -41,7 +41,7 @@ class Limits:
     canary_share: float = 0.1
     canary_outcomes: int = 1000
     watched_outcomes: int = 5000
-    baseline_outcomes: int = 500
+    baseline_outcomes: int = 1000
     slack: float = 0.1
     threshold: float = 40.0
 

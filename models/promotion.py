@@ -48,11 +48,13 @@ class Baseline(Contract):
         n: outcomes.
         mean: 0..1.
         deviation: standard deviation of one reward, as it counts.
+        skewness: of one reward; negative where failures are rare.
     """
 
     n: Annotated[int, Field(ge=0)]
     mean: Annotated[float, Field(ge=0, le=1)]
     deviation: Annotated[float, Field(gt=0, le=1)]
+    skewness: float = 0.0
 
 
 class PromotionBody(Contract):

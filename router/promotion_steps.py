@@ -140,12 +140,12 @@ class Steps:
     async def _to_full(self, known: Sequence[Promotion], now: InForce, candidate: Promotion) -> Told:
         watch = CandidateWatch(candidate, self.limits)
         await watch.catch_up(self.store, candidate, self.policy)
-        figures = {"canary": watch_figures(watch, candidate, self.limits)}
+        figures = {"canary": watch_figures(watch, candidate)}
         n, least = watch.watch.n, self.limits.canary_outcomes
         enough = Check(
             "canary_outcomes", n >= least, f"{n} outcomes of the canary, {least} are needed", "wait for them"
         )
-        level = f"the sum of the watch is {watch.watch.level:.1f}, below {self.limits.threshold:g}"
+        level = f"the sum of the watch is {watch.watch.level:.1f}, below {watch.watch.threshold:.1f}"
         dropped = "rewards have dropped, the service takes it back by itself"
         no_drop = (
             Check("no_drop", False, dropped, "retrain; if no service runs: `agency-router rollback`")
@@ -176,7 +176,7 @@ class Steps:
         return int(self.clock.now_ms())
 
 
-def watch_figures(watch: CandidateWatch, promotion: Promotion, limits: Limits) -> dict[str, Any]:
+def watch_figures(watch: CandidateWatch, promotion: Promotion) -> dict[str, Any]:
     """How the watch stands, as JSON."""
     before = promotion.body.baseline
     return {
@@ -185,7 +185,7 @@ def watch_figures(watch: CandidateWatch, promotion: Promotion, limits: Limits) -
         "mean": watch.watch.mean,
         "mean_before": None if before is None else before.mean,
         "level": round(watch.watch.level, 3),
-        "threshold": limits.threshold,
+        "threshold": round(watch.watch.threshold, 3),
     }
 
 

@@ -129,7 +129,7 @@ async def _answer(context: Context) -> Response:
             mean=seen.watch.mean,
             mean_before=seen.mean_before,
             level=round(seen.watch.level, 3),
-            threshold=promotion.follower.limits.threshold,
+            threshold=round(seen.watch.threshold, 3),
         )
     body = Promotions.of(
         full=now.full,
