@@ -6,6 +6,9 @@ The formula is that of `router.scorer`, whose terms other than quality are taken
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from struct import pack
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +20,8 @@ from router.scorer import FLOOR, Blend, Choice, Contender, Scored, choose, clamp
 
 N_DRAWS = 256
 """Draws of each contender's quality: propensities are known to about 1/256."""
+
+_KEPT_DRAWS = 128
 
 
 class Explored(NamedTuple):
@@ -40,27 +45,41 @@ def thompson(contenders: Sequence[Contender], blend: Blend, learned: Learned, se
         contenders: at least two; their quality is the mean of the posterior.
         blend: of the formula.
         learned: posteriors, in the order of the contenders.
-        seed: of the decision: draws 1 to 3 are used here, and a generator of its own for the posteriors.
+        seed: of the decision: draws 1 to 3 are used here.
     """
-    qualities = draw(learned.alpha, learned.beta, learned.temperature, N_DRAWS, seed)
+    qualities = draws_of(learned.alpha, learned.beta, learned.temperature)
     usual = score(contenders, blend)
-    utilities = _utilities(usual, qualities, blend)
-    pi = propensities(utilities, learned.floor)
+    utilities, costs = _utilities(usual, qualities, blend)
+    pi = propensities(utilities, learned.floor).tolist()
     row = int(draw_of(seed, 1) * N_DRAWS)
-    best = int(utilities[row].argmax())
+    at_draw = utilities[row]
+    best = int(at_draw.argmax())
     place = int(draw_of(seed, 3) * len(contenders)) if draw_of(seed, 2) < learned.floor else best
     drawn = [
-        contender._replace(quality=float(quality))
-        for contender, quality in zip(contenders, qualities[row], strict=True)
+        Scored(Contender(*each.contender[:4], quality, *each.contender[5:]), utility + cost, *each[2:4], utility)
+        for each, quality, utility, cost in zip(
+            usual, qualities[row].tolist(), at_draw.tolist(), costs.tolist(), strict=True
+        )
     ]
-    ranked = order(score(drawn, blend))
-    chosen = drawn[place]
-    index = next(number for number, scored in enumerate(ranked) if scored.contender is chosen)
-    places = {id(contender): number for number, contender in enumerate(drawn)}
-    by_rank = tuple([float(pi[places[id(scored.contender)]]) for scored in ranked])
-    known = max(usual, key=lambda scored: scored.utility)
-    is_explored = contenders[place] is not known.contender
-    return Explored(ranked, Choice(index, by_rank[index], by_rank, n_shared=1, is_explored=is_explored))
+    propensity_of = {id(scored): propensity for scored, propensity in zip(drawn, pi, strict=True)}
+    ranked = order(drawn)
+    by_rank = tuple([propensity_of[id(scored)] for scored in ranked])
+    index = ranked.index(drawn[place])
+    known = max(range(len(usual)), key=[each.utility for each in usual].__getitem__)
+    return Explored(ranked, Choice(index, by_rank[index], by_rank, n_shared=1, is_explored=place != known))
+
+
+@lru_cache(maxsize=_KEPT_DRAWS)
+def draws_of(alpha: tuple[float, ...], beta: tuple[float, ...], temperature: float) -> NDArray[np.float64]:
+    """Draws of each contender's quality, float64, shape (N_DRAWS, n_contenders), not to be written to.
+
+    They follow from the posteriors alone: until an outcome changes these, decisions share the draws, and differ in
+    which of them decides.
+    """
+    told = pack(f"<{2 * len(alpha) + 1}d", *alpha, *beta, temperature)
+    drawn = draw(alpha, beta, temperature, N_DRAWS, int.from_bytes(blake2b(told, digest_size=8).digest(), "little"))
+    drawn.flags.writeable = False
+    return drawn
 
 
 def with_floor(ranked: Sequence[Scored], blend: Blend, floor: float, seed: int) -> Choice:
@@ -79,13 +98,20 @@ def with_floor(ranked: Sequence[Scored], blend: Blend, floor: float, seed: int) 
     return Choice(index, pi[index], pi, n_shared=choice.n_near, is_explored=index >= choice.n_near)
 
 
-def _utilities(scored: Sequence[Scored], qualities: NDArray[np.float64], blend: Blend) -> NDArray[np.float64]:
-    """Utility of each contender at each drawn quality, float64, shape as `qualities`: (n_draws, n_contenders)."""
+def _utilities(
+    scored: Sequence[Scored], qualities: NDArray[np.float64], blend: Blend
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(utility of each contender at each drawn quality, what is taken off its merit).
+
+    float64, shapes (n_draws, n_contenders) as `qualities`, and (n_contenders,).
+    """
     exponent = blend.quality
     # merit without its quality: what the drawn one is put in place of
     others = np.array([each.merit / clamped(each.contender.quality) ** exponent for each in scored])
     costs = np.array([each.merit - each.utility for each in scored])
     drawn = np.clip(qualities, FLOOR, 1.0)
     if exponent != 1.0:
-        drawn = drawn**exponent
-    return drawn * others - costs
+        drawn **= exponent
+    drawn *= others
+    drawn -= costs
+    return drawn, costs

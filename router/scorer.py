@@ -160,11 +160,13 @@ def score(contenders: Sequence[Contender], blend: Blend) -> list[Scored]:
     cost_weight, latency_weight = blend.cost_weight, blend.latency_weight
     scored = []
     for contender in contenders:
+        similarity, quality, health, load = contender[3:7]
+        # most are within bounds: a call for each would take as long as all the rest
         merit = (
-            clamped(contender.similarity) ** w1
-            * clamped(contender.quality) ** w2
-            * clamped(contender.health) ** w3
-            * clamped(contender.load) ** w4
+            (similarity if FLOOR < similarity < 1.0 else clamped(similarity)) ** w1
+            * (quality if FLOOR < quality < 1.0 else clamped(quality)) ** w2
+            * (health if FLOOR < health < 1.0 else clamped(health)) ** w3
+            * (load if FLOOR < load < 1.0 else clamped(load)) ** w4
         )
         cost_share = contender.cost / cost_ref if cost_ref > 0 else 0.0
         latency_share = contender.latency_ms / latency_ref if latency_ref > 0 else 0.0

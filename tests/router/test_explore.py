@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from feedback.bandit import draw
 from models.decision import Reason
-from router.explore import N_DRAWS, _utilities, thompson, with_floor
+from router.explore import N_DRAWS, _utilities, draws_of, thompson, with_floor
 from router.learned import Learned
 from router.scorer import Blend, Contender, order, reason, score
 
@@ -57,8 +56,12 @@ def test_one_contender_wins_by_what_was_drawn_and_the_features_show_it() -> None
     of = learned((8, 2), (8, 2), floor=0.0)
     ranked, choice = thompson(means(of), Blend(), of, seed=11)
     assert choice.index == 0
-    drawn = draw(of.alpha, of.beta, of.temperature, N_DRAWS, 11)
+    drawn = draws_of(of.alpha, of.beta, of.temperature)
+    assert drawn.shape == (N_DRAWS, 2)
     assert {scored.contender.quality for scored in ranked} <= {float(each) for each in drawn.ravel()}
+    again = order(score([scored.contender for scored in ranked], Blend()))
+    assert [scored.utility for scored in ranked] == pytest.approx([scored.utility for scored in again])
+    assert [scored.merit for scored in ranked] == pytest.approx([scored.merit for scored in again])
 
 
 @pytest.mark.parametrize("exponent", [1.0, 0.5, 2.0])
@@ -69,7 +72,7 @@ def test_utilities_of_draws_are_those_of_the_formula(exponent: float) -> None:
         Contender("b", "default", "1.0.0", 0.9, 0.004, 1.0, 1.0, cost=5, latency_ms=900),
     ]
     qualities = np.array([[0.3, 0.9], [0.001, 0.5], [1.0, 0.02]])
-    found = _utilities(score(contenders, blend), qualities, blend)
+    found, _ = _utilities(score(contenders, blend), qualities, blend)
     for row, drawn in zip(found, qualities, strict=True):
         again = score([c._replace(quality=q) for c, q in zip(contenders, drawn.tolist(), strict=True)], blend)
         assert row.tolist() == pytest.approx([scored.utility for scored in again])
