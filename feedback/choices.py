@@ -26,10 +26,13 @@ class Support(NamedTuple):
     Attributes:
         choices: share of its choices whose logged propensity was at least floor / K, 0..1.
         changes: the same of those choices only by which it departs from the logged policy; 1 where it never does.
+        effective_changes: effective sample size (Kish 1965) of the logged choices that it would make more often; None
+            where it makes none so.
     """
 
     choices: float
     changes: float
+    effective_changes: float | None
 
 
 class Row(NamedTuple):
@@ -82,7 +85,7 @@ class Choices:
             ValueError: a row has no options, lengths that differ, or a choice that had no propensity.
 
         >>> Choices.of([Row("d", 0, (0, 1), (0.9, 0.1), (0.0, 1.0), 1)]).support()
-        Support(choices=1.0, changes=1.0)
+        Support(choices=1.0, changes=1.0, effective_changes=1.0)
         """
         builder = ChoicesBuilder()
         for row in rows:
@@ -111,7 +114,14 @@ class Choices:
         # propensities are recorded as floats: one of exactly eps / K must not fall below it by rounding
         tried = self.logged >= floor / n_options * (1 - 1e-9)
         moved = np.maximum(self.target - self.logged, 0.0)
-        return Support(_share(self.target, tried), _share(moved, tried))
+        return Support(_share(self.target, tried), _share(moved, tried), self._effective(moved))
+
+    def _effective(self, moved: Floats) -> float | None:
+        if _is_nothing(moved):
+            return None
+        weights = moved[self.chosen] / self.logged[self.chosen]
+        squares = float(weights @ weights)
+        return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
 
     def where(self, kept: NDArray[np.bool_]) -> Choices:
         """Only those decisions, bool (n)."""
@@ -173,9 +183,12 @@ def fold_of(decision_id: str, n_folds: int = N_FOLDS) -> int:
 
 
 def _share(mass: Floats, tried: NDArray[np.bool_]) -> float:
-    total = float(mass.sum())
+    return 1.0 if _is_nothing(mass) else float(mass[tried].sum()) / float(mass.sum())
+
+
+def _is_nothing(mass: Floats) -> bool:
     # rounding of recorded propensities is no change of policy
-    return 1.0 if total <= 1e-9 * max(1, len(mass)) else float(mass[tried].sum()) / total
+    return float(mass.sum()) <= 1e-9 * max(1, len(mass))
 
 
 def _check(row: Row) -> None:

@@ -10,6 +10,9 @@ import numpy as np
 from feedback.choices import Choices, Floats, Support
 from feedback.offpolicy import Estimate, Log, Method, difference_of
 
+LEAST_CHANGES = 30.0
+"""With fewer outcomes of what changes, chance may have left out all that speak against it."""
+
 _ROUNDING = 1e-9
 """Differences below this are none: between equal policies there is nothing but rounding."""
 
@@ -71,6 +74,7 @@ def gate(
     min_outcomes: int = 3000,
     min_effective: float = 50.0,
     min_support: float = 0.95,
+    min_changes: float = LEAST_CHANGES,
 ) -> Gate:
     """Whether the target of logged choices is shown to be better than the policy that made them.
 
@@ -84,14 +88,16 @@ def gate(
         min_effective: the least effective sample size.
         min_support: the least share of the candidate's choices, and of those by which it departs from the log, that
             exploration has tried; what was never tried would be taken from the outcome model alone.
+        min_changes: the least effective sample size of the logged choices that the candidate would make more often;
+            with fewer an interval promises more than it holds.
     """
     judged = np.isfinite(reward)
     n_outcomes = int(judged.sum())
     if not n_outcomes:
-        return Gate(False, False, 0, 0.0, Support(0.0, 0.0), None, None, (too_few(0, min_outcomes),))
+        return Gate(False, False, 0, 0.0, Support(0.0, 0.0, 0.0), None, None, (too_few(0, min_outcomes),))
     support = choices.where(judged).support()
     log = Log.of(choices, reward)
-    refusals = thin(n_outcomes, log.effective_size, support, min_outcomes, min_effective, min_support)
+    refusals = thin(n_outcomes, log.effective_size, support, min_outcomes, min_effective, min_support, min_changes)
     if log.effective_size <= 0:
         return Gate(False, False, n_outcomes, 0.0, support, None, None, tuple(refusals))
     sndr, snips = difference_of(log, Method.SNDR), difference_of(log, Method.SNIPS)
@@ -121,6 +127,7 @@ def thin(
     min_outcomes: int,
     min_effective: float,
     min_support: float,
+    min_changes: float = LEAST_CHANGES,
 ) -> list[Refusal]:
     """Which evidence is missing for any estimate at all; arguments as in `gate`."""
     found = []
@@ -135,4 +142,9 @@ def thin(
     if support.changes < min_support:
         text = f"{support.changes:.1%} of the choices that change were tried in the log, {min_support:.0%} are needed: "
         found.append(Refusal("untried_changes", text + f"log with {_SWITCH}, for intents whose risk class allows it"))
+    elif support.effective_changes is not None and support.effective_changes < min_changes:
+        text = (
+            f"outcomes of choices that the candidate would make more often are worth {support.effective_changes:.1f}, "
+        )
+        found.append(Refusal("few_changes_tried", text + f"{min_changes:g} are needed: log more, with {_SWITCH}"))
     return found

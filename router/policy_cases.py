@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import nan
 from typing import Any
 
@@ -26,7 +27,8 @@ class Arrays:
     Attributes:
         reward: float64 (n), 0..1; NaN where there is no outcome, or the agent is not to be judged by it.
         latency_ms: float64 (n), as the outcome told it; NaN where it did not. So is `cost_usd`.
-        logged_cost: float64 (n), expected cost of the logged policy's choices by that of the dearest option, 0..1.
+        logged_cost: float64 (n), expected cost of the logged policy's choices by that of the dearest contender, 0..1;
+            of callers that of the one they chose, NaN where it was no contender.
         target_cost: the same of the target's choices.
     """
 
@@ -59,7 +61,11 @@ class PolicyCases:
         self.offered: set[tuple[str, str, str]] = set()
         self._numbers: dict[tuple[str, ...], int] = {}
         self._builder = ChoicesBuilder()
-        self._reward, self._latency_ms, self._cost_usd, self._cost = (array("d") for _ in range(4))
+        self._rows: list[Row] = []
+        self._called: dict[int, Counter[int]] = {}
+        self._n_options = 0
+        self._reward, self._latency_ms, self._cost_usd = (array("d") for _ in range(3))
+        self._logged_cost, self._target_cost = array("d"), array("d")
 
     def __len__(self) -> int:
         return len(self._reward)
@@ -67,7 +73,7 @@ class PolicyCases:
     @property
     def n_options(self) -> int:
         """Options of all decisions."""
-        return self._builder.n_options
+        return self._n_options
 
     def add(self, logged: Logged, chances: Chances | None) -> None:
         """Take a decision and what the target makes of it; None where it cannot be asked."""
@@ -78,41 +84,56 @@ class PolicyCases:
             return
         agents, chosen = self._options(logged)
         beyond = [0.0] * (len(agents) - len(logged.contenders))
-        # how callers choose is estimated once all of their choices are known
-        propensities = [1.0] * len(agents) if self.of_callers else logged.propensities
         shares = (*chances.shares, *beyond)
-        self._builder.add(
-            Row(
-                decision_id=entry.decision_id,
-                intent=self._number(("intent", entry.namespace, entry.intent)),
-                agents=[self._number(agent) for agent in agents],
-                logged=propensities,
-                target=shares,
-                chosen=chosen,
-            )
+        row = Row(
+            decision_id=entry.decision_id,
+            intent=self._number(("intent", entry.namespace, entry.intent)),
+            # callers know no versions
+            agents=[self._number(agent[:2] if self.of_callers else agent) for agent in agents],
+            logged=[1.0] * len(agents) if self.of_callers else logged.propensities,
+            target=shares,
+            chosen=chosen,
         )
-        self._note_outcome(logged)
         dearest = max(each.cost for each in logged.contenders)
-        self._cost.extend(each.cost / dearest if dearest > 0 else 0.0 for each in logged.contenders)
-        self._cost.extend(nan for _ in beyond)
+        costs = [each.cost / dearest if dearest > 0 else 0.0 for each in logged.contenders]
+        if self.of_callers:
+            self._called.setdefault(row.intent, Counter())[row.agents[chosen]] += 1
+            self._rows.append(row)
+            self._logged_cost.append(costs[chosen] if chosen < len(costs) else nan)
+        else:
+            self._builder.add(row)
+            self._logged_cost.append(sum(share * cost for share, cost in zip(row.logged, costs, strict=True)))
+        self._target_cost.append(sum(share * cost for share, cost in zip(chances.shares, costs, strict=True)))
+        self._n_options += len(agents)
+        self._note_outcome(logged)
         self.n_nobody += chances.choice is None
         if chances.choice != chosen:
             self._note_flip(logged, chances, agents[chosen], shares[chosen])
 
     def arrays(self) -> Arrays:
         """All that was gathered."""
-        choices = self._builder.build()
+        builder = self._builder
         if self.of_callers:
-            choices = replace(choices, logged=frequencies(choices))
-        cost = np.array(self._cost, dtype=np.float64)
-        return Arrays(
-            choices=choices,
-            reward=np.array(self._reward, dtype=np.float64),
-            latency_ms=np.array(self._latency_ms, dtype=np.float64),
-            cost_usd=np.array(self._cost_usd, dtype=np.float64),
-            logged_cost=choices.total(choices.logged * cost),
-            # what is no contender's has no cost that compares, and no share either
-            target_cost=choices.total(choices.target * np.nan_to_num(cost)),
+            builder = ChoicesBuilder()
+            for row in self._rows:
+                builder.add(self._estimated(row))
+        reward, latency_ms, cost_usd, logged_cost, target_cost = (
+            np.array(each, dtype=np.float64)
+            for each in (self._reward, self._latency_ms, self._cost_usd, self._logged_cost, self._target_cost)
+        )
+        return Arrays(builder.build(), reward, latency_ms, cost_usd, logged_cost, target_cost)
+
+    def _estimated(self, row: Row) -> Row:
+        """A row of a caller's choice, with propensities: how often callers chose each agent on the intent.
+
+        What they choose from does not depend on who was eligible here: all that were ever chosen are options.
+        """
+        called = self._called[row.intent]
+        others = [agent for agent in called if agent not in row.agents]
+        agents = (*row.agents, *others)
+        n = called.total()
+        return row._replace(
+            agents=agents, logged=[called[agent] / n for agent in agents], target=(*row.target, *[0.0] * len(others))
         )
 
     def _options(self, logged: Logged) -> tuple[list[AgentKey], int]:
@@ -159,15 +180,3 @@ class PolicyCases:
 
     def _number(self, name: Sequence[str]) -> int:
         return self._numbers.setdefault(tuple(name), len(self._numbers))
-
-
-def frequencies(choices: Choices) -> Floats:
-    """Propensities of choices of which none are recorded: how often each agent was chosen on the intent.
-
-    float64 (m): among the options of a decision, in proportion to the choices of the whole log.
-    """
-    intent = choices.intent[choices.decision]
-    cells, cell = np.unique(np.stack([intent, choices.agent]), axis=1, return_inverse=True)
-    counts = np.bincount(cell.ravel()[choices.chosen], minlength=cells.shape[1]).astype(np.float64)
-    of_option = counts[cell.ravel()]
-    return np.asarray(of_option / choices.total(of_option)[choices.decision], dtype=np.float64)

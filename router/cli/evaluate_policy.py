@@ -95,6 +95,7 @@ def show(report: dict[str, Any]) -> None:
     ]
     table(["figure", of, "new policy (95 %)", "difference (95 %)"], rows)
     support, flips = report["support"], report["flips"]
+    effective = support["effective_changes"]
     table(
         ["evidence", "value"],
         [
@@ -103,6 +104,7 @@ def show(report: dict[str, Any]) -> None:
             ["effective sample size", f"{report['effective_size']:.1f}"],
             ["choices tried in the log", f"{support['choices']:.1%}"],
             ["changes tried in the log", f"{support['changes']:.1%}"],
+            ["effective size of the changes", "" if effective is None else f"{effective:.1f}"],
             ["decisions that flip", f"{flips['n']} ({flips['share']:.1%})"],
         ],
     )

@@ -38,22 +38,32 @@ def test_a_propensity_of_the_floor_by_the_number_of_options_counts_as_tried() ->
     # 2 options, eps 0.02: at least 0.01 each
     tried = row("a", logged=(0.99, 0.01))
     untried = row("b", logged=(0.995, 0.005))
-    assert Choices.of([tried]).support() == Support(1.0, 1.0)
-    assert Choices.of([untried]).support() == Support(0.0, 0.0)
+    assert Choices.of([tried]).support() == Support(1.0, 1.0, 1.0)
+    assert Choices.of([untried]).support() == Support(0.0, 0.0, 1.0)
     both = Choices.of([tried, untried]).support()
     assert (both.choices, both.changes) == pytest.approx((0.5, 0.99 / (0.99 + 0.995)))
-    assert Choices.of([tried, untried]).support(floor=0.01) == Support(1.0, 1.0)
+    assert Choices.of([tried, untried]).support(floor=0.01)[:2] == (1.0, 1.0)
 
 
 def test_support_of_changes_looks_only_at_what_the_target_does_more_often() -> None:
     same = [row(str(number), logged=(1.0, 0.0), target=(1.0, 0.0), chosen=0) for number in range(99)]
     changed = row("x", logged=(1.0, 0.0), target=(0.0, 1.0), chosen=0)
-    assert Choices.of([*same, changed]).support() == Support(0.99, 0.0)
-    assert Choices.of(same).support() == Support(1.0, 1.0)
+    assert Choices.of([*same, changed]).support() == Support(0.99, 0.0, 0.0)
+    assert Choices.of(same).support() == Support(1.0, 1.0, None)
+
+
+def test_the_effective_size_of_changes_is_that_of_their_own_weights() -> None:
+    same = [row(str(number), logged=(1.0, 0.0), target=(1.0, 0.0), chosen=0) for number in range(1000)]
+    # more of the second option: of two that were logged the weights are .45 / .5 and .9 / .1
+    changed = [row("x", logged=(0.5, 0.5), target=(0.05, 0.95)), row("y", logged=(0.9, 0.1), target=(0.0, 1.0))]
+    away = row("z", logged=(0.5, 0.5), target=(0.0, 1.0), chosen=0)
+    assert Choices.of([*same, *changed, away]).support().effective_changes == pytest.approx(
+        (0.9 + 9.0) ** 2 / (0.9**2 + 9.0**2)
+    )
 
 
 def test_a_target_that_chooses_nobody_needs_no_support() -> None:
-    assert Choices.of([row(target=(0.0, 0.0))]).support() == Support(1.0, 1.0)
+    assert Choices.of([row(target=(0.0, 0.0))]).support() == Support(1.0, 1.0, None)
 
 
 @pytest.mark.parametrize(

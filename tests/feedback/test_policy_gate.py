@@ -90,6 +90,20 @@ def test_a_log_without_exploration_refuses_even_a_candidate_that_changes_little(
     assert "untried_changes" in codes(told)
 
 
+def test_few_outcomes_of_what_changes_are_named_however_many_there_are_of_the_rest() -> None:
+    # 1 % of the decisions change; they were explored with 5 %, which makes some two outcomes
+    rng = np.random.default_rng(0)
+    builder = ChoicesBuilder()
+    for number in range(4000):
+        target = (0.0, 1.0) if number % 100 == 0 else (0.95, 0.05)
+        builder.add(Row(f"d{number}", 0, (0, 1), (0.95, 0.05), target, int(rng.random() < 0.05)))
+    told = gate(builder.build(), (rng.random(4000) < 0.5).astype(float))
+    assert told.effective_size > 500
+    assert told.support.effective_changes is not None
+    assert told.support.effective_changes < 10
+    assert "few_changes_tried" in codes(told)
+
+
 def test_a_candidate_of_which_nothing_was_logged_has_no_estimate() -> None:
     choices, reward = world(4000, logged=(1.0, 0.0))
     told = gate(choices, reward)
@@ -130,5 +144,5 @@ def test_evidence_is_json() -> None:
     told = json.loads(json.dumps(gate(*world(3000, better=0.0)).evidence()))
     assert told["passed"] is False
     assert told["n_outcomes"] == 3000
-    assert told["support"] == {"choices": 1.0, "changes": 1.0}
+    assert told["support"] == {"choices": 1.0, "changes": 1.0, "effective_changes": pytest.approx(1500, rel=0.1)}
     assert {"code", "text"} == set(told["refusals"][0])

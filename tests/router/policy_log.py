@@ -6,7 +6,7 @@ Decisions are made by the product's own formula and draws, and written as the se
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from models.events import DecisionRow, OutcomeRow, Row
 from router.learned import Learned
 from router.scorer import Blend, Contender, draw_of
+from router.stores.feedback_log import LogQuery, RecordedDecision
 from router.target_policy import decided
 
 START_MS = 1_700_000_000_000
@@ -94,7 +95,7 @@ class World:
         if self.mode is not None:
             alpha = tuple([SUCCESS[intent][name] * self.evidence for name in names])
             beta = tuple([(1 - SUCCESS[intent][name]) * self.evidence for name in names])
-            learned = Learned(self.mode, alpha, beta, self.floor, 0.5, 7)
+            learned = Learned(self.mode, alpha, beta, 0.0 if self.mode == "observe" else self.floor, 0.5, 7)
             if self.mode != "observe":
                 quality = dict(zip(names, learned.means, strict=True))
         cost = {"cheap": 1.0, "dear": 5.0}
@@ -158,3 +159,29 @@ def outcome_row(decision_id: str, status: str, *, at_ms: int = START_MS, attempt
     """An outcome that is charged to the agent."""
     body = {"decision_id": decision_id, "attempt": attempt, "status": status, **told}
     return OutcomeRow(decision_id, attempt, None, "shop", json.dumps(body), "agent", at_ms)
+
+
+class Pages:
+    """Recorded decisions in memory, as a store gives them.
+
+    Attributes:
+        n_pages: how many were asked for.
+    """
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.n_pages = 0
+        outcomes: dict[str, list[OutcomeRow]] = {}
+        decisions = []
+        for row in rows:
+            if isinstance(row, DecisionRow):
+                decisions.append(row)
+            elif isinstance(row, OutcomeRow):
+                outcomes.setdefault(row.decision_id, []).append(row)
+        self.rows = [RecordedDecision(row, tuple(outcomes.get(row.decision_id, ()))) for row in decisions]
+
+    async def page(self, query: LogQuery, after: tuple[int, str] | None, limit: int) -> Sequence[RecordedDecision]:
+        """The oldest first, whatever is asked for."""
+        self.n_pages += 1
+        return [
+            row for row in self.rows if after is None or (row.decision.happened_at, row.decision.decision_id) > after
+        ][:limit]

@@ -121,11 +121,15 @@ async def test_a_store_of_another_release_is_not_migrated_but_told(path: Path) -
 @pytest.mark.parametrize(
     ("content", "told"), [(b"", "schema None"), (b"no database at all, but text", "cannot be read")]
 )
-async def test_a_file_that_is_no_store_is_told(path: Path, content: bytes, told: str) -> None:
+def test_a_file_that_is_no_store_is_told(path: Path, content: bytes, told: str) -> None:
     path.write_bytes(content)
-    with pytest.raises(StoreError, match=told):
+
+    async def opened() -> None:
         async with open_log(url_of(path)):
             pass
+
+    with pytest.raises(StoreError, match=told):
+        asyncio.run(opened())
 
 
 async def test_a_url_that_is_none_is_told() -> None:
