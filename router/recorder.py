@@ -10,6 +10,7 @@ from models.decision import RouteDecision
 from models.events import HOUR_MS, DecisionRow, EventType, GoalRow, Row, UsageRow
 from router.case import Case
 from router.journal import Journal
+from router.redaction import Redaction
 from router.sealed_inputs import sealed_inputs
 from router.spans import Step, span_row
 from router.wire import dumps
@@ -29,7 +30,12 @@ class Recorder:
     """Writes down what was decided and from what; dry runs leave no trace."""
 
     def __init__(
-        self, journal: Journal, *, zone: str = "UTC", archived: Callable[[Heads | None], str | None] = _nowhere
+        self,
+        journal: Journal,
+        *,
+        zone: str = "UTC",
+        archived: Callable[[Heads | None], str | None] = _nowhere,
+        redaction_key: bytes = b"",
     ) -> None:
         """Wire it up.
 
@@ -37,10 +43,12 @@ class Recorder:
             journal: where records go.
             zone: the time zone in which decisions understand words such as `tomorrow`.
             archived: digest under which classifiers are in the archive; None where they are not.
+            redaction_key: of the digests, where the policy has no text kept.
         """
         self._journal = journal
         self._zone = zone
         self._archived = archived
+        self._redaction_key = redaction_key
 
     async def room(self) -> None:
         """Hold the request back while the journal is full. Raises OverloadedError if it stays so."""
@@ -54,10 +62,11 @@ class Recorder:
         """Hand the decision to the journal; its JSON text."""
         body = dumps(decision)
         if not case.request.dry_run:
-            request = dumps(case.request)
+            redaction = Redaction(case.snapshot.policy.retention.utterances, self._redaction_key)
+            request, answer = redaction.texts(dumps(case.request), body)
             classifier = self._archived(case.facts.heads) if _is_read(case) else None
             inputs = sealed_inputs(case, decision, request, self._zone, classifier)
-            self._journal.put(_rows(case, decision, request.decode(), body.decode(), inputs.decode()))
+            self._journal.put(_rows(case, decision, request.decode(), answer.decode(), inputs.decode()))
         return body
 
 

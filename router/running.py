@@ -35,6 +35,8 @@ from router.readiness import Readiness
 from router.reading_parts import cascade_of, classifier_of, encoder_of, escalation_of
 from router.recorder import Recorder
 from router.registry import Registry
+from router.replay import Replayer, replayer_of
+from router.retention import Retention
 from router.service import Ids, RouteService
 from router.startup import Start
 from router.stores.open import Store, open_store
@@ -60,6 +62,7 @@ class Parts(TypedDict):
     pool: EmbedPool
     readiness: Readiness
     clock: Clock
+    replayer: Replayer
 
 
 @asynccontextmanager
@@ -97,8 +100,7 @@ async def running(
         cards, policy = await asyncio.to_thread(_files, settings)
         store = await stack.enter_async_context(open_store(settings.store, clock=clock))
         pool = stack.enter_context(_pool(settings, encoder))
-        keys = await _keys(settings, store, clock)
-        journal = _journal(settings, store, clock, stack)
+        keys, journal = await _keys(settings, store, clock), _journal(settings, store, clock, stack)
         supervisor = await stack.enter_async_context(Supervisor(readiness))
         vectors = CardVectors(pool, store.vectors)
         registry = Registry(vectors, store.cards, store.policies, clock)
@@ -113,6 +115,7 @@ async def running(
         _start_work(supervisor, journal, keys, store, start)
         _follow(classifier, promotion, archive, settings, registry, readiness, supervisor)
         keep_up(live, settings, registry, journal, clock, ids.new, readiness, supervisor)
+        _forget(store, registry, clock, readiness, supervisor)
         yield {
             "settings": settings,
             "store": store,
@@ -125,6 +128,7 @@ async def running(
             "pool": pool,
             "readiness": readiness,
             "clock": clock,
+            "replayer": replayer_of(store, pool, inline_rows=settings.inline_index_rows),
         }
 
 
@@ -161,7 +165,8 @@ async def _service(
     stack: AsyncExitStack,
 ) -> RouteService:
     decider = await _decider(settings, promotion.lanes, live, clock, stack)
-    recorder = Recorder(journal, zone=settings.time_zone, archived=archive.classifier)
+    key = await store.retention.redaction_key()
+    recorder = Recorder(journal, zone=settings.time_zone, archived=archive.classifier, redaction_key=key)
     goals, opened = Goals(store.records), live.live.opened
     return RouteService(registry, decider, goals, recorder, opened, clock, ids, offer=promotion.shadow.offer)
 
@@ -193,6 +198,17 @@ def _follow(
         supervisor.start("classifier", follow)
     if settings.watch:
         _watch(settings, registry, readiness, supervisor)
+
+
+def _forget(store: Store, registry: Registry, clock: Clock, readiness: Readiness, supervisor: Supervisor) -> None:
+    """What has reached its age is dropped."""
+    retention = Retention(store.retention, store.generations.forget, lambda: registry.snapshot.policy.retention, clock)
+
+    async def work() -> None:
+        await readiness.ready.wait()  # there is no policy before
+        await retention.run()
+
+    supervisor.start("retention", work)
 
 
 def _files(settings: Settings) -> tuple[tuple[AgentCard, ...] | None, Policy | None]:

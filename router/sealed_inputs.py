@@ -35,6 +35,24 @@ MOST = 256
 NO_HEADS = "none"
 """Stands for the digest where everything was left to the index."""
 
+BASE = (
+    "format",
+    "span_id",
+    "now_ms",
+    "checked_ms",
+    "deadline_ms",
+    "reserve_ms",
+    "elapsed_ms",
+    "zone",
+    "encoder_id",
+    "grants",
+    "generations",
+)
+"""Members that go with the request: its instants, and what its caller might."""
+
+OF_SECTIONS = ("seed", "reading", "blend", "learned", "propensities", "digests")
+"""Members that have a section of their own, or tell of those; all that is in neither list is live."""
+
 _NULL = b"null"
 
 
@@ -49,48 +67,55 @@ def sealed_inputs(case: Case, decision: RouteDecision, request: bytes, zone: str
         classifier: digest of the classifiers that read it; None where they are not in the archive.
     """
     facts = case.facts
-    reading = _NULL if facts.read is None else orjson.dumps(_reading(facts.read))
+    reading = _NULL if facts.read is None else orjson.dumps(sealed_reading(facts.read))
     blend, learned, draws, live = _selected(case, decision)
     seed = str(case.seed).encode()
-    digests = {
-        **case.snapshot.digests,
-        "classifier": classifier,
-        "request": section_digest(request),
-        "reading": section_digest(reading),
-        "weights": section_digest(blend, learned),
-        "live": section_digest(live),
-        "draws": section_digest(seed, draws),
-    }
-    inputs: dict[str, Any] = {
-        "format": FORMAT,
+    base = orjson.dumps(_base(case, decision, zone))
+    rest = {
         "seed": case.seed,
+        "reading": orjson.Fragment(reading),
+        "blend": orjson.Fragment(blend),
+        "learned": orjson.Fragment(learned),
+        "propensities": orjson.Fragment(draws),
+        "digests": {
+            **case.snapshot.digests,
+            "classifier": classifier,
+            "request": section_digest(request, base),
+            "reading": section_digest(reading),
+            "weights": section_digest(blend, learned),
+            "live": section_digest(live),
+            "draws": section_digest(seed, draws),
+        },
+    }
+    # one object out of three, as the digest of a section is that of its text
+    ends = b"}" if live == b"{}" else b"," + live[1:]
+    return b"%b,%b%b" % (base[:-1], orjson.dumps(rest)[1:-1], ends)
+
+
+def _base(case: Case, decision: RouteDecision, zone: str) -> dict[str, Any]:
+    snapshot = case.snapshot
+    return {
+        "format": FORMAT,
+        "span_id": case.span_id,
         "now_ms": case.now_ms,
         "checked_ms": case.checked_ms,
         "deadline_ms": case.deadline.at_ms,
         "reserve_ms": case.deadline.reserve_ms,
         "elapsed_ms": decision.elapsed_ms,
         "zone": zone,
-        "encoder_id": case.snapshot.encoder_id,
+        "encoder_id": snapshot.encoder_id,
         "grants": _grants(case.grants),
-        "reading": orjson.Fragment(reading),
-        "blend": orjson.Fragment(blend),
-        "learned": orjson.Fragment(learned),
-        "propensities": orjson.Fragment(draws),
-        "generations": [
-            case.snapshot.cards_generation,
-            case.snapshot.index_generation,
+        "generations": (
+            snapshot.cards_generation,
+            snapshot.index_generation,
             case.classifier_generation,
-            case.snapshot.policy_generation,
-        ],
-        "digests": digests,
+            case.weights_version,
+            snapshot.policy_generation,
+        ),
     }
-    if live == b"{}":
-        return orjson.dumps(inputs)
-    # one object, of which the digest of what is live covers the end
-    return b"%b,%b" % (orjson.dumps(inputs)[:-1], live[1:])
 
 
-def _reading(reading: Reading) -> dict[str, Any]:
+def sealed_reading(reading: Reading) -> dict[str, Any]:
     """Without its text, which is the request's, normalized, and without the vector, which is the text's."""
     sealed: dict[str, Any] = {
         "language": reading.language,
@@ -105,7 +130,7 @@ def _reading(reading: Reading) -> dict[str, Any]:
     if reading.vector is not None:
         sealed["vector"] = True
     if reading.parts:
-        sealed["parts"] = [_reading(part) for part in reading.parts]
+        sealed["parts"] = [sealed_reading(part) for part in reading.parts]
     return sealed
 
 
@@ -122,7 +147,7 @@ def _selected(case: Case, decision: RouteDecision) -> tuple[bytes, bytes, bytes,
         live["n_contenders"] = len(contenders)
         live["refs"] = [max([each.cost for each in contenders]), max([each.latency_ms for each in contenders])]
     shares = dict(zip([entry.number for entry in selection.entries], selection.choice.propensities, strict=False))
-    live["contenders"] = [_contender(entries[place], contenders[place]) for place in places]
+    live["contenders"] = [contender_row(entries[place], contenders[place]) for place in places]
     live["similarity"] = contenders[0].similarity
     if case.facts.costs_usd:
         live["costs_usd"] = [case.facts.costs_usd[place] for place in places]
@@ -137,11 +162,13 @@ def _selected(case: Case, decision: RouteDecision) -> tuple[bytes, bytes, bytes,
 
 
 def _kept(selection: Selection, entries: Sequence[Entry]) -> list[int]:
-    """Places of the contenders that are sealed: the first of the ranking, the chosen, the dearest and the slowest."""
+    """Places of those that are sealed: the first of the ranking, the chosen, its backups, the dearest, the slowest."""
     contenders = selection.contenders
     numbers = {entry.number for entry in selection.entries[:MOST]} | {selection.chosen.number}
     everybody = range(len(contenders))
     kept = {place for place in everybody if entries[place].number in numbers}
+    backup = selection.chosen.card.backup_agent_id
+    kept.update(place for place in everybody if entries[place].card.agent_id == backup)
     kept.add(max(everybody, key=lambda place: contenders[place].cost))
     kept.add(max(everybody, key=lambda place: contenders[place].latency_ms))
     return sorted(kept)
@@ -225,7 +252,8 @@ def _escalated(told: Escalated) -> tuple[object, ...]:
     return (told.intent, told.status, told.origin, told.n_tokens, told.detail)
 
 
-def _contender(entry: Entry, contender: Contender) -> tuple[object, ...]:
+def contender_row(entry: Entry, contender: Contender) -> tuple[object, ...]:
+    """Of one contender: agent, quality, cost, health, load, weight among near-equals, latency."""
     _, _, _, _, quality, health, load, cost, latency_ms, share_weight = contender
     return ("/".join(entry.agent), quality, cost, health, load, share_weight, latency_ms)
 

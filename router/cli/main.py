@@ -11,6 +11,7 @@ from router.cli import (
     keys,
     models,
     promote,
+    replay,
     retrain,
     reviews,
     route,
@@ -33,6 +34,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(models.app, name="models")
 app.add_typer(reviews.app, name="reviews")
 app.command("trace")(trace.trace)
+app.command("replay")(replay.replay)
 app.command("failures")(failures.failures)
 app.command("train")(train.train)
 app.command("retrain")(retrain.retrain)

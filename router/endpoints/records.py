@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import orjson
 from pydantic import Field, TypeAdapter
@@ -15,8 +15,11 @@ from models.events import DecisionRow, EventRow
 from models.key import ADMIN, READ
 from router.endpoints.body import checked, query
 from router.endpoints.call import Call, Context, Parameter
+from router.erased import missing
+from router.replayed import PARTS, TAKEN, Verdict
 
 MAX_EVENTS = 1000
+_STORED_MS = 5000.0
 Instant = Annotated[int, Field(ge=0, le=2**53)]
 Limit = Annotated[int, Field(ge=1, le=MAX_EVENTS)]
 
@@ -59,13 +62,50 @@ RECORD = {
 }
 
 
+REPLAYED = {
+    "type": "object",
+    "required": ["decision_id", "verdict", "part", "detail", "checked", "taken", "partial"],
+    "properties": {
+        "decision_id": {"type": "string"},
+        "verdict": {"enum": list(get_args(Verdict))},
+        "part": {"enum": [*PARTS, None], "description": "The first part that differs."},
+        "detail": {"type": ["string", "null"], "description": "What differs, or what is missing."},
+        "checked": {"type": "array", "items": {"enum": list(PARTS)}, "description": "Parts found equal."},
+        "taken": {
+            "type": "array",
+            "items": {"enum": list(TAKEN)},
+            "description": "What cannot be made again, and was taken as it was sealed.",
+        },
+        "partial": {"type": "boolean", "description": "Whether there were more agents than are sealed."},
+    },
+}
+
+
 async def get_decision(context: Context) -> Response:
     """The record of a decision: the caller's own, or any with `router:read`."""
     decision_id = checked("decision_id", context.request.path_params["decision_id"], Identifier)
     row = await context.parts["journal"].decision(decision_id)
-    if row is None or not _may_see(context, row.caller):
-        raise NotFoundError(f"there is no decision {decision_id!r}")
+    unseen = NotFoundError(f"there is no decision {decision_id!r}")
+    if row is None:
+        raise await missing(decision_id, context.parts["store"].seals, unseen)
+    if not _may_see(context, row.caller):
+        raise unseen
     return Response(_record(row), media_type="application/json")
+
+
+async def replay_decision(context: Context) -> Response:
+    """Make a decision again from its sealed inputs: the caller's own, or any with `router:read`."""
+    decision_id = checked("decision_id", context.request.path_params["decision_id"], Identifier)
+    journal = context.parts["journal"]
+    row = await journal.decision(decision_id)
+    if row is not None and not _may_see(context, row.caller):
+        raise NotFoundError(f"there is no decision {decision_id!r}")
+    if journal.pending_decision(decision_id) is not None:
+        await journal.stored(_STORED_MS)  # its seal is made when it is stored
+    replayed = await context.parts["replayer"].replay(decision_id)
+    if replayed is None:
+        raise NotFoundError(f"there is no decision {decision_id!r}")
+    return Response(orjson.dumps(replayed.told()), media_type="application/json")
 
 
 async def get_trace(context: Context) -> Response:
@@ -120,6 +160,18 @@ def _record(row: DecisionRow) -> bytes:
 
 CALLS = (
     Call(
+        operation_id="replay_decision",
+        method="POST",
+        path="/decisions/{decision_id}/replay",
+        summary="Make a decision again from its sealed inputs and compare",
+        handler=replay_decision,
+        answers={200: REPLAYED},
+        parameters=(DECISION_ID,),
+        problems=(404, 422),
+        needs_cards=False,
+        tags=("records",),
+    ),
+    Call(
         operation_id="get_decision",
         method="GET",
         path="/decisions/{decision_id}",
@@ -127,7 +179,7 @@ CALLS = (
         handler=get_decision,
         answers={200: RECORD},
         parameters=(DECISION_ID,),
-        problems=(404, 422),
+        problems=(404, 410, 422),
         needs_cards=False,
         tags=("records",),
     ),

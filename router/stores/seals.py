@@ -92,11 +92,13 @@ class SqlSeals:
             if row is None:
                 return None, GENESIS
             seal = Seal._make(row)
-            before = select(seals.c.chain).where(seals.c.sequence < seal.sequence)
-            newest = connection.execute(before.order_by(seals.c.sequence.desc()).limit(1)).scalar()
-            return seal, newest or GENESIS
+            return seal, _chain_at(connection, seal.sequence - 1)
 
         return await self._database.read(work)
+
+    async def chain_at(self, sequence: int) -> str:
+        """The chain after the last seal up to a place."""
+        return await self._database.read(lambda connection: _chain_at(connection, sequence))
 
     async def page(self, after: int, limit: int) -> Sequence[tuple[Seal, DecisionRow | None]]:
         """At most `limit` seals behind a place in the chain, with their records; None where there is none."""
@@ -118,6 +120,11 @@ class SqlSeals:
             return int(n), int(last)
 
         return await self._database.read(work)
+
+
+def _chain_at(connection: Connection, sequence: int) -> str:
+    before = select(seals.c.chain).where(seals.c.sequence <= sequence).order_by(seals.c.sequence.desc()).limit(1)
+    return connection.execute(before).scalar() or GENESIS
 
 
 def page_query(after: int, limit: int) -> Select[tuple[object, ...]]:

