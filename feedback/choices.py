@@ -102,7 +102,8 @@ class Choices:
 
     def total(self, options: Floats) -> Floats:
         """Sums by decision, float64 (n), of a figure of each option, float64 (m)."""
-        return np.bincount(self.decision, weights=options, minlength=len(self))
+        sums = np.bincount(self.decision, weights=options, minlength=len(self))
+        return np.asarray(sums, dtype=np.float64)
 
     def support(self, floor: float = FLOOR) -> Support:
         """How much of the target's choices has been tried.

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from feedback.choices import N_FOLDS, Choices, ChoicesBuilder, Row, Support, fold_of
 
 
-def row(decision_id: str = "d", **fields: object) -> Row:
+def row(decision_id: str = "d", **fields: Any) -> Row:
     usual = Row(decision_id, intent=0, agents=(0, 1), logged=(0.98, 0.02), target=(0.0, 1.0), chosen=1)
     return usual._replace(**fields)
 
@@ -76,7 +78,7 @@ def test_a_target_that_chooses_nobody_needs_no_support() -> None:
         ({"chosen": 2}, "option 2 of 2"),
     ],
 )
-def test_a_row_that_cannot_be_is_refused(fields: dict[str, object], wrong: str) -> None:
+def test_a_row_that_cannot_be_is_refused(fields: dict[str, Any], wrong: str) -> None:
     builder = ChoicesBuilder()
     with pytest.raises(ValueError, match=wrong):
         builder.add(row(**fields))

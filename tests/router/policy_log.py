@@ -85,7 +85,10 @@ class World:
         )
         is_success = rng.random() < SUCCESS[intent].get(called, 0.5)
         status = "succeeded" if is_success else "failed"
-        told = {"latency_ms": LATENCY_MS[called] * (0.5 + draw_of(seed, 9)), "cost_usd": COST_USD[called]}
+        told: dict[str, Any] = {
+            "latency_ms": LATENCY_MS[called] * (0.5 + draw_of(seed, 9)),
+            "cost_usd": COST_USD[called],
+        }
         return [decision, outcome_row(decision_id, status, at_ms=START_MS + number, **told)]
 
     def _contenders(self, intent: str) -> tuple[Learned | None, list[Contender]]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.events import DecisionRow
 from models.policy import Policy
 from router.learned import Learned
 from router.logged_decision import Logged, read_record
@@ -66,7 +67,7 @@ def test_the_policy_that_decided_decides_the_same(mode: Any) -> None:
     ]
     target = TargetPolicy(policy, cards)
     for row in world.rows(200):
-        if hasattr(row, "inputs"):
+        if isinstance(row, DecisionRow):
             one = read_record(row, (), lambda *_: None)
             chances = target.chances(one)
             assert chances is not None
@@ -205,7 +206,7 @@ def test_declared_quality_of_a_card_that_is_gone_is_not_guessed() -> None:
 def test_risk_says_whether_it_explores(risk: Any, mode: str, floor: float) -> None:
     # posteriors so sure that draws agree: what is left to the dear one is the floor
     one = logged(learned=posteriors(evidence=1e7), blend=Blend(cost_weight=1.0))
-    policy = {"defaults": {"cost_weights": {"auto": 1.0}}, "learning": {"mode": mode, "floor": 0.1}}
+    policy: dict[str, Any] = {"defaults": {"cost_weights": {"auto": 1.0}}, "learning": {"mode": mode, "floor": 0.1}}
     cards = [card("cheap", capability("refund", risk="low")), card("dear", capability("refund", risk=risk))]
     found = shares(policy, one, *cards)
     assert found is not None

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from tests.router.policy_log import contender, decision_row, outcome_row
 from tests.router.stores.samples import card, url_of
 
 
-def decision(decision_id: str, at_ms: int, **columns: object) -> Row:
+def decision(decision_id: str, at_ms: int, **columns: Any) -> Row:
     return decision_row(decision_id, "refund", contender("a"), at_ms=at_ms, **columns)
 
 
