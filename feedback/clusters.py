@@ -19,10 +19,10 @@ from feedback.proposed_fix import ProposedFix, TrafficByIntent, proposed_fix, to
 MAX_FAILURES = 20_000
 """The newest ones are clustered; memory and time (quadratic) are bounded by it."""
 
-SAME = 0.5
-"""Groups nearer than this are one: a half of what a difference of agent makes, a cosine of 0.75 between texts."""
+SAME = 0.55
+"""Groups nearer than this are one: less than another agent or error makes, a cosine of 0.7 where texts tell."""
 
-FAR = 0.8
+FAR = 0.7
 """A failure that is farther than this from all groups is of no cluster."""
 
 ELSEWHERE = 2.0
@@ -159,7 +159,7 @@ def _labels(failures: Sequence[Failure], vectors: NDArray[np.float32], min_size:
     for stage in FailureStage:
         rows = np.array([row for row, failure in enumerate(failures) if failure.stage is stage], dtype=np.intp)
         if len(rows) >= min_size:
-            points = coordinates([failures[row] for row in rows], vectors[rows], min_size)
+            points = coordinates([failures[row] for row in rows], vectors[rows])
             found = np.array(_dense(points, min_size))
             labels[rows] = np.where(found < 0, -1, found + labels.max() + 1)
     return [int(label) for label in labels]

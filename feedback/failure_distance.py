@@ -31,8 +31,8 @@ TEXT_AXES = 32
 MAX_VALUES = 24
 """Of each kind of value the most frequent have an axis of their own."""
 
-RARE_AXES = 8
-"""What the other values of a kind share; two of them are as far apart as w, give or take a third."""
+RARE_AXES = 16
+"""What the other values of a kind share; two of them are as far apart as w, give or take a quarter."""
 
 
 class Shares(NamedTuple):
@@ -62,7 +62,7 @@ _SHARES: Mapping[FailureStage, Shares] = {
     FailureStage.ELIGIBILITY: Shares(intent=1.0, error=1.0),
     FailureStage.DEADLINE: Shares(agent=1.0, charged=1.0),
     FailureStage.DEPENDENCY: Shares(dependency=1.0),
-    FailureStage.AGENT: Shares(agent=1.0, error=0.3, fingerprint=0.05),
+    FailureStage.AGENT: Shares(agent=1.0, error=0.45, fingerprint=0.05),
     FailureStage.SCHEMA: Shares(agent=1.0, fingerprint=0.05),
 }
 
@@ -76,23 +76,22 @@ def shares_of(failure: Failure) -> Shares:
     return _CORRECTED if failure.meant and failure.stage is FailureStage.READING else _SHARES[failure.stage]
 
 
-def coordinates(failures: Sequence[Failure], vectors: NDArray[np.float32], min_size: int) -> NDArray[np.float64]:
+def coordinates(failures: Sequence[Failure], vectors: NDArray[np.float32]) -> NDArray[np.float64]:
     """Points whose Euclidean distances are those of failures of one stage.
 
     Args:
         failures: n of them.
         vectors: (n, dim) float32, unit length, of their utterances; all zero where there is none.
-        min_size: values that fewer of the them share have no axis of their own.
 
     Returns:
-        (n, at most `TEXT_AXES` and 24 + 8 for each kind of value) float64.
+        (n, at most `TEXT_AXES` and 24 + 16 for each kind of value) float64.
     """
     shares = [shares_of(failure) for failure in failures]
     parts = [
         np.sqrt([[share.text / 2] for share in shares]) * _principal(vectors),
     ]
     for name, values in _values(failures).items():
-        parts.append(_columns(values, [getattr(share, name) for share in shares], min_size))
+        parts.append(_columns(values, [getattr(share, name) for share in shares]))
     return np.hstack(parts)
 
 
@@ -111,13 +110,11 @@ def _values(failures: Sequence[Failure]) -> dict[str, list[str | None]]:
     return told
 
 
-def _columns(values: Sequence[str | None], weights: Sequence[float], min_size: int) -> NDArray[np.float64]:
+def _columns(values: Sequence[str | None], weights: Sequence[float]) -> NDArray[np.float64]:
     """A unit vector for each value by sqrt(weight / 2); zero where there is none, or it does not weigh."""
     counts = Counter(value for value, weight in zip(values, weights, strict=True) if value is not None and weight > 0)
-    frequent = [value for value in counts if counts[value] >= min_size]
-    axes = {
-        value: axis for axis, value in enumerate(sorted(frequent, key=lambda each: (-counts[each], each))[:MAX_VALUES])
-    }
+    frequent = sorted(counts, key=lambda value: (-counts[value], value))[:MAX_VALUES]
+    axes = {value: axis for axis, value in enumerate(frequent)}
     n_rare = RARE_AXES if len(axes) < len(counts) else 0
     columns = np.zeros((len(values), len(axes) + n_rare))
     for row, (value, weight) in enumerate(zip(values, weights, strict=True)):

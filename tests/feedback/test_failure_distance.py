@@ -16,10 +16,8 @@ def failure(stage: FailureStage = FailureStage.AGENT, **fields: Any) -> Failure:
     return Failure("d", "t", 0, "default", stage, "failed", **(given | fields))
 
 
-def distance2(
-    one: Failure, other: Failure, texts: tuple[tuple[float, float], tuple[float, float]], least: int = 1
-) -> float:
-    points = coordinates([one, other], np.array(texts, dtype=np.float32), least)
+def distance2(one: Failure, other: Failure, texts: tuple[tuple[float, float], tuple[float, float]]) -> float:
+    points = coordinates([one, other], np.array(texts, dtype=np.float32))
     return float(((points[0] - points[1]) ** 2).sum())
 
 
@@ -30,9 +28,9 @@ def distance2(
         ({}, (EAST, NORTH), 0.05),
         ({}, (EAST, NONE), 0.025),
         ({"agent": "b"}, (EAST, EAST), 1.0),
-        ({"error": "F"}, (EAST, EAST), 0.3),
-        ({"error": None}, (EAST, EAST), 0.15),
-        ({"agent": "b", "error": "F"}, (EAST, NORTH), 1.35),
+        ({"error": "F"}, (EAST, EAST), 0.45),
+        ({"error": None}, (EAST, EAST), 0.225),
+        ({"agent": "b", "error": "F"}, (EAST, NORTH), 1.5),
         ({"charged": "caller"}, (EAST, EAST), 0.0),
     ],
 )
@@ -49,12 +47,12 @@ def test_words_weigh_fully_where_nothing_was_read() -> None:
 
 def test_rare_values_are_about_as_far_apart_as_frequent_ones() -> None:
     given = [failure(error=f"E{number}") for number in range(60)]
-    points = coordinates(given, np.zeros((60, 2), dtype=np.float32), 5)
+    points = coordinates(given, np.zeros((60, 2), dtype=np.float32))
     squared = ((points[:, None] - points[None]) ** 2).sum(axis=2)[np.triu_indices(60, 1)]
 
     assert points.shape[1] < 60
-    assert squared.mean() == pytest.approx(0.3, abs=0.01)
-    assert squared.min() > 0.0
+    assert squared.mean() == pytest.approx(0.45, abs=0.02)
+    assert squared.min() > 0.1
 
 
 def test_texts_keep_their_distances_on_the_axes_that_are_kept() -> None:
@@ -62,7 +60,7 @@ def test_texts_keep_their_distances_on_the_axes_that_are_kept() -> None:
     vectors = rng.standard_normal((50, 20)) @ rng.standard_normal((20, 384))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     given = [failure(FailureStage.READING)] * 50
-    points = coordinates(given, vectors.astype(np.float32), 5)
+    points = coordinates(given, vectors.astype(np.float32))
     squared = ((points[:, None] - points[None]) ** 2).sum(axis=2)
 
     assert np.allclose(squared, 1 - vectors @ vectors.T, atol=1e-4)
