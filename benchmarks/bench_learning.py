@@ -1,0 +1,80 @@
+"""What learning is good for, held against the floors and aims of the project's table.
+
+`python -m benchmarks.bench_learning --data DIR [--cache FOLDER] [--only NAME...] [--seeds 20] [--quick] [--json]
+[--markdown FILE]`
+
+Each row says in its module's docstring what it measures and how. Constants of the learner are those of the policy as
+shipped; nothing is chosen on rows that are measured on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.learning_data import LearningData
+from benchmarks.learning_routellm import routellm
+from benchmarks.report import Report
+from intent.embedder import bundled
+from intent.vector_cache import VectorCache
+
+N_SEEDS = 20
+_QUICK_SEEDS = 2
+
+
+class Bench:
+    """What the rows need; the data is opened by the rows that read it."""
+
+    def __init__(self, report: Report, options: argparse.Namespace, cache: Path) -> None:
+        self.report = report
+        self.options = options
+        self.n_seeds: int = _QUICK_SEEDS if options.quick else options.seeds
+        self._cache = cache
+        self._data: LearningData | None = None
+
+    @property
+    def data(self) -> LearningData:
+        """The tables.
+
+        Raises:
+            SystemExit: nobody said where they are.
+        """
+        if self.options.data is None:
+            raise SystemExit("this row reads tables: name their folder with --data DIR")
+        if self._data is None:
+            vectors = VectorCache(bundled(), self._cache / "vectors.npz", n_threads=1)
+            self._data = LearningData(self.options.data, vectors)
+        return self._data
+
+
+ROWS: dict[str, Callable[[Bench], None]] = {
+    "routellm": lambda bench: routellm(bench.report, bench.data, bench.n_seeds),
+}
+
+
+def options_of() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder with llm_routing/ in it")
+    parser.add_argument("--cache", type=Path, help="folder that keeps vectors for the next run")
+    parser.add_argument("--only", nargs="+", choices=ROWS, default=list(ROWS), metavar="NAME", help=", ".join(ROWS))
+    parser.add_argument("--seeds", type=int, default=N_SEEDS, help="runs of what is random")
+    parser.add_argument("--quick", action="store_true", help="two seeds, less of what takes long")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the figures there as tables")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    chosen = options_of()
+    made = Report("Learning: what it is good for", chosen.json)
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        bench = Bench(made, chosen, chosen.cache or Path(folder))
+        for name, row in ROWS.items():
+            if name in chosen.only:
+                row(bench)
+    made.close()
+    if chosen.markdown is not None:
+        chosen.markdown.write_text(made.markdown(), encoding="utf-8")
