@@ -104,7 +104,8 @@ class Features:
         return np.hstack([EMBEDDING_SCALE * vectors, plain, products]).astype(np.float32, copy=False)
 
     def _plain(self, features: Floats) -> Floats:
-        return np.clip((features - self.means) / self.scales, -_LIMIT, _LIMIT)
+        found: Floats = np.clip((features - self.means) / self.scales, -_LIMIT, _LIMIT)
+        return found
 
     def _products(self, plain: Floats, vectors: Floats) -> Floats:
         along = np.clip((vectors - self.centre) @ self.axes.T, -_LIMIT, _LIMIT)

@@ -149,7 +149,8 @@ class SuccessHeads:
         return cls(
             agents,
             Features(*(floats[name] for name in _OF_FEATURES)),
-            *(floats[name] for name in _OWN[:2]),
+            full=floats["full"],
+            plain=floats["plain"],
             n_outcomes=arrays["n_outcomes"].astype(np.int64),
             landmarks=floats["landmarks"],
             least=least,
