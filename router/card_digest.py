@@ -16,10 +16,5 @@ def card_digest(card: AgentCard) -> str:
     >>> card_digest(AgentCard(agent_id="a")) == card_digest(AgentCard(agent_id="a", weight=100.0))
     True
     """
-    return sha256(card_text(card).encode("ascii")).hexdigest()
-
-
-def card_text(card: AgentCard) -> str:
-    """The JSON text that is digested."""
     fields = card.model_dump(mode="json", exclude_defaults=True)
-    return json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    return sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode("ascii")).hexdigest()

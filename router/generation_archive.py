@@ -13,7 +13,7 @@ import json
 import logging
 import zipfile
 from collections import OrderedDict, defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,7 +32,6 @@ from intent.model_folder import (
 from models.card import AgentCard
 from models.errors import ModelError, StoreError
 from models.ports import Clock
-from router.card_digest import card_text
 from router.registry import Registry
 from router.snapshot import Snapshot
 from router.stores.generations import Generation, SqlGenerations
@@ -83,6 +82,7 @@ class GenerationArchive:
         self._encoder_id = encoder_id
         self._sleep = sleep
         self._used: dict[Name, float] = {}
+        self._digests: dict[int, tuple[AgentCard, str]] = {}
         self._built: tuple[Snapshot, frozenset[Name]] | None = None
         self._in_force: frozenset[Name] = frozenset()
         self._classifiers: OrderedDict[str, bool] = OrderedDict()
@@ -100,7 +100,9 @@ class GenerationArchive:
         """
         now_ms = self._clock.now_ms()
         fresh = {name for name, at_ms in self._used.items() if now_ms - at_ms < FRESH_MS}
-        digests, made, names = await asyncio.to_thread(_of_snapshot, snapshot, cards, fresh)
+        self._digests = await asyncio.to_thread(_digests, cards, self._digests)
+        listed = [(card, self._digests[id(card)][1]) for card in cards]
+        digests, made, names = await asyncio.to_thread(_of_snapshot, snapshot, listed, fresh)
         await self._keep(made, now_ms)
         snapshot.digests = digests
         self._built = (snapshot, frozenset(names))
@@ -174,20 +176,37 @@ async def archive_of(
     return archive
 
 
+def card_body(card: AgentCard) -> bytes:
+    """A card as it is kept: the order of the properties of its schemas stays, as it says which gets which entity."""
+    return card.model_dump_json(exclude_defaults=True).encode()
+
+
+def _digests(
+    cards: Sequence[AgentCard], known: Mapping[int, tuple[AgentCard, str]]
+) -> dict[int, tuple[AgentCard, str]]:
+    """The digest of each card, by its identity; most cards are the same objects as before a change."""
+    found = {}
+    for card in cards:
+        before = known.get(id(card))
+        if before is None or before[0] is not card:
+            before = (card, digest_of(card_body(card)))
+        found[id(card)] = before
+    return found
+
+
 def _of_snapshot(
-    snapshot: Snapshot, cards: Sequence[AgentCard], fresh: set[Name]
+    snapshot: Snapshot, cards: Sequence[tuple[AgentCard, str]], fresh: set[Name]
 ) -> tuple[dict[str, str], list[Generation], list[Name]]:
     """Its digests, what of it is not fresh in the archive, and the names (kind, digest) of all of it."""
     policy = snapshot.policy.model_dump_json().encode()
-    listed = lists_of([(card.key, snapshot.digest_of[card.key]) for card in cards])
+    listed = lists_of([(card.key, digest) for card, digest in cards])
     whole = [*listed, Generation(POLICY, digest_of(policy), policy)]
     made = [one for one in whole if (one.kind, one.digest) not in fresh]
     names = [(one.kind, one.digest) for one in whole]
-    for card in cards:
-        name = (CARD, snapshot.digest_of[card.key])
-        names.append(name)
-        if name not in fresh:
-            made.append(Generation(*name, card_text(card).encode()))
+    for card, digest in cards:
+        names.append((CARD, digest))
+        if (CARD, digest) not in fresh:
+            made.append(Generation(CARD, digest, card_body(card)))
     digests = {
         POLICY: whole[-1].digest,
         CARDS: listed[0].digest,
