@@ -1,0 +1,130 @@
+"""A fleet of three agents, candidates that read well or badly, and traffic as a store has it after weeks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from intent.dummy_embedder import DummyEmbedder
+from intent.fit import Example, fit
+from intent.heads import Heads
+from intent.model_folder import Origin, read_manifest, save_heads
+from models.events import DecisionRow, OutcomeRow, Row, ShadowRow
+from models.exam_report import EXAM_FILE, ExamReport, Score
+from tests.builders import START_MS, capability, card
+from tests.intent.fitted import examples_on, vectors_on
+
+ENCODER = DummyEmbedder().encoder_id
+CARDS = (
+    card("canceller", capability("cancel_order", ["please cancel my order", "stop the order I placed"])),
+    card("tracker", capability("track_parcel", ["where is my parcel", "has it shipped"])),
+    card("refunder", capability("refund_status", ["has my refund arrived", "when do I get my money back"])),
+)
+SAID = {
+    "cancel_order": "cancel the order I placed please",
+    "track_parcel": "where is the parcel of mine, has it been shipped",
+    "refund_status": "when does the refund of my money arrive",
+}
+"""A sentence for each intent that stands on no card."""
+
+_WRONG = {"cancel_order": "track_parcel", "track_parcel": "refund_status", "refund_status": "cancel_order"}
+_AGENTS = [["default", each.agent_id, each.version] for each in CARDS]
+
+
+def good_heads() -> Heads:
+    """They read as the cards mean it."""
+    return _fitted(examples_on(*CARDS))
+
+
+def bad_heads() -> Heads:
+    """They take every intent for another one."""
+    return _fitted([Example(each.text, _WRONG[each.intent]) for each in examples_on(*CARDS)])
+
+
+def _fitted(examples: Sequence[Example]) -> Heads:
+    more = [Example(f"{text} {word}", intent) for text, intent, *_ in examples for word in ("now", "today", "again")]
+    known = [*examples, *more]
+    return fit(known, {text: each.vector for text, each in vectors_on(known).items() if each.is_trusted})
+
+
+def model_folder(folder: Path, heads: Heads, *, encoder_id: str | None = ENCODER, refusals: Sequence[str] = ()) -> Path:
+    """A model folder with its exam, as `retrain` writes it."""
+    save_heads(heads, folder, Origin(encoder_id=encoder_id))
+    report = ExamReport(
+        model_digest=read_manifest(folder).digest,
+        made_at=1,
+        held_out=Score(n=100, right_before=90, right_after=95),
+        passes=not refusals,
+        refusals=tuple(refusals),
+    )
+    (folder / EXAM_FILE).write_text(report.model_dump_json(), encoding="utf-8")
+    return folder
+
+
+def decided(name: str, promotion_id: int | None = None) -> DecisionRow:
+    """The record of a decision on an utterance."""
+    inputs: dict[str, Any] = {"encoder_id": ENCODER, "promotion_id": promotion_id}
+    return DecisionRow(
+        decision_id=name,
+        trace_id="t",
+        caller="",
+        namespace="default",
+        action="invoke",
+        reason="selected",
+        intent="track_parcel",
+        agent_id="tracker",
+        request=json.dumps({"utterance": "where is it"}),
+        answer=json.dumps({"plan": [{"timeout_ms": 2000}]}),
+        inputs=json.dumps(inputs),
+        happened_at=int(START_MS),
+    )
+
+
+def told(name: str, succeeded: bool) -> OutcomeRow:
+    """What came of it."""
+    body = {"decision_id": name, "status": "succeeded" if succeeded else "failed"}
+    return OutcomeRow(name, 1, None, "", json.dumps(body), "agent", int(START_MS))
+
+
+def traffic(name: str, n: int, mean: float, promotion_id: int | None = None, seed: int = 1) -> list[Row]:
+    """Decisions and their outcomes, of which the share `mean` succeeded."""
+    rows: list[Row] = []
+    for number, succeeded in enumerate(np.random.default_rng(seed).random(n) < mean):
+        key = f"{name}-{number:05d}"
+        rows += [decided(key, promotion_id), told(key, bool(succeeded))]
+    return rows
+
+
+def shadowed(
+    promotion_id: int, n: int, *, other: float = 0.04, worth_of_other: float = 0.1, mean: float = 0.75, seed: int = 2
+) -> list[Row]:
+    """Decisions that a candidate has read too.
+
+    Args:
+        promotion_id: of the candidate.
+        n: how many.
+        other: share of those that it reads as another intent.
+        worth_of_other: success rate of what was decided there.
+        mean: success rate of the rest.
+        seed: of the draws.
+    """
+    rng, rows = np.random.default_rng(seed), list[Row]()
+    for number in range(n):
+        key, is_other = f"shadow-{number:05d}", bool(rng.random() < other)
+        succeeded = bool(rng.random() < (worth_of_other if is_other else mean))
+        options = [[*_AGENTS[1], 1.0, 0.0 if is_other else 1.0]]
+        if is_other:
+            options.append([*_AGENTS[2], 0.0, 1.0])
+        body = {
+            "intent": "refund_status" if is_other else "track_parcel",
+            "logged_intent": "track_parcel",
+            "is_same": not is_other,
+            "chosen": 0,
+            "options": options,
+        }
+        rows += [decided(key), ShadowRow(key, promotion_id, json.dumps(body), int(START_MS)), told(key, succeeded)]
+    return rows
