@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 
 from feedback.clusters import FailureReport
-from feedback.proposed_fix import FixKind, ProposedFix
+from feedback.proposed_fix import FixKind
 from intent.vector_cache import VectorCache
 from models.card import AgentCard, Capability
 from models.events import DecisionRow, OutcomeRow
@@ -249,15 +249,17 @@ def planted_cards() -> list[AgentCard]:
             agent_id=agent,
             version="1.0.0",
             capabilities=[
-                Capability(intent=intent, examples=list(EXAMPLES.get(intent) or _first(intent))) for intent in intents
+                Capability(
+                    intent=intent,
+                    examples=list(
+                        EXAMPLES.get(intent) or (form.format(thing="kettle", city="Rome") for form in TEXTS[intent])
+                    ),
+                )
+                for intent in intents
             ],
         )
         for agent, intents in SERVED.items()
     ]
-
-
-def _first(intent: str) -> tuple[str, ...]:
-    return tuple(form.format(thing="kettle", city="Rome") for form in TEXTS[intent])
 
 
 class Found(NamedTuple):
@@ -277,9 +279,7 @@ def planted_failures(seed: int, embedder: Embedder) -> Found:
     """Make the log in a store of its own, cluster it as the command does, and compare."""
     made = planted_log(seed)
     log = asyncio.run(_stored(made))
-    cache = VectorCache(embedder)
-    report = failure_report(log, planted_cards(), cache.of)
-    return compared(made.truth, log, report)
+    return compared(made.truth, log, failure_report(log, planted_cards(), VectorCache(embedder).of))
 
 
 async def _stored(made: PlantedLog) -> FailureLog:
@@ -300,10 +300,7 @@ def compared(truth: Mapping[str, str], log: FailureLog, report: FailureReport) -
     for name, cause in CAUSES.items():
         labels = [label for label, other in zip(report.labels, causes, strict=True) if other == name]
         most = max(sorted(set(labels)), key=labels.count)
-        if most >= 0 and _names(report.clusters[most].fix, cause):
+        fix = report.clusters[most].fix if most >= 0 else None
+        if fix and fix.kind is cause.kind and all(getattr(fix, key) == value for key, value in cause.names.items()):
             named.add(name)
     return Found(float(adjusted_rand_score(causes, report.labels)), frozenset(named), report)
-
-
-def _names(fix: ProposedFix, cause: Planted) -> bool:
-    return fix.kind is cause.kind and all(getattr(fix, field) == value for field, value in cause.names.items())
