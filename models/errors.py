@@ -15,6 +15,7 @@ RouterError
     ├── UnauthenticatedError no key, or a wrong one
     ├── ForbiddenError       the key does not grant what was asked
     ├── NotFoundError
+    ├── ErasedError          it was there, and was erased or had reached its age
     ├── MethodNotAllowedError
     ├── ConflictError
     ├── PreconditionFailedError  `If-Match` names something else than what there is
@@ -151,6 +152,12 @@ class NotFoundError(RequestError):
     """There is no such thing, or none that this caller may see."""
 
     code = "not_found"
+
+
+class ErasedError(RequestError):
+    """It was there, and was erased or dropped at its age; nothing of it is left but its seal."""
+
+    code = "erased"
 
 
 class MethodNotAllowedError(RequestError):

@@ -83,9 +83,6 @@ class SubjectStore(Protocol):
     async def erase_name(self, subject: Subject) -> Erased:
         """Erase what else stands under its name; sums stay, without it."""
 
-    async def decision_ids(self, subject: Subject, after: str, limit: int) -> Sequence[str]:
-        """Ids of the subject's decisions greater than `after`, in their order."""
-
     async def rewrite_snapshot(self, version: int, body: bytes) -> None:
         """Put another body in the place of that of a snapshot of the weights."""
 

@@ -34,6 +34,7 @@ from router.endpoints import (
     records,
     reviews,
     routing,
+    subjects,
     usage,
     weights,
 )
@@ -77,6 +78,7 @@ CALLS: tuple[Call, ...] = (
     *promotion.CALLS,
     *queue.CALLS,
     *reviews.CALLS,
+    *subjects.CALLS,
     *operation.CALLS,
     Call(
         operation_id="openapi",

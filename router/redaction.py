@@ -64,12 +64,11 @@ class Redaction:
             return text if _DIGEST.fullmatch(text) else self._digest(text)
         return text if self.keeps_all else _Masks().text(text)
 
-    def texts(self, request: str, answer: str) -> tuple[str, str]:
+    def texts(self, request: bytes, answer: bytes) -> tuple[bytes, bytes]:
         """The JSON texts of a request and of its answer as they are kept."""
         if self.keeps_all:
             return request, answer
-        kept = self.request(loads(request.encode())), self.answer(loads(answer.encode()))
-        return dumps(kept[0]).decode(), dumps(kept[1]).decode()
+        return dumps(self.request(loads(request))), dumps(self.answer(loads(answer)))
 
     def value(self, value: Any) -> Any:
         """A JSON value that was taken from a request, as it is kept.

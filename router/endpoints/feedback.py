@@ -7,10 +7,11 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from models.errors import FieldProblem, InvalidRequestError, RequestError
+from models.errors import FieldProblem, InvalidRequestError, NotFoundError, RequestError
 from models.outcome import Outcome, Receipt
 from router.endpoints.body import parsed, read_json
 from router.endpoints.call import Call, Context
+from router.erased import missing
 from router.numbers import plain
 from router.problems import problem_of
 from router.wire import dumps
@@ -21,9 +22,8 @@ MAX_OUTCOMES = 1000
 async def post_feedback(context: Context) -> Response:
     """Take one outcome, or a list of them; what is acknowledged is stored."""
     value = plain(await read_json(context.request, context.parts["settings"].max_body_bytes))
-    settle = context.parts["live"].settlement.settle
     if not isinstance(value, list):
-        [found] = await settle([parsed(Outcome, value)], context.grants)
+        [found] = await _settled([parsed(Outcome, value)], context)
         if isinstance(found, RequestError):
             raise found
         return Response(dumps(found), 202, media_type="application/json")
@@ -31,9 +31,19 @@ async def post_feedback(context: Context) -> Response:
         message = f"has {len(value)} outcomes, at most {MAX_OUTCOMES} may come at once"
         raise InvalidRequestError(f"the list {message}", [FieldProblem("", message)])
     read = [_read(each) for each in value]
-    settled = iter(await settle([each for each in read if isinstance(each, Outcome)], context.grants))
+    settled = iter(await _settled([each for each in read if isinstance(each, Outcome)], context))
     answers = [next(settled) if isinstance(each, Outcome) else each for each in read]
     return Response(b"[" + b",".join(map(_answer, answers)) + b"]", 202, media_type="application/json")
+
+
+async def _settled(outcomes: list[Outcome], context: Context) -> list[Receipt | RequestError]:
+    """Receipts and errors; that a decision was erased is told apart from that there never was one."""
+    parts = context.parts
+    found = await parts["live"].settlement.settle(outcomes, context.grants)
+    return [
+        await missing(outcome.decision_id, parts["store"].seals, each) if isinstance(each, NotFoundError) else each
+        for outcome, each in zip(outcomes, found, strict=True)
+    ]
 
 
 def _read(value: Any) -> Outcome | RequestError:
@@ -69,7 +79,7 @@ CALLS = (
         handler=post_feedback,
         body=_OUTCOMES,
         answers={202: _RECEIPTS},
-        problems=(400, 404, 409, 413, 422),
+        problems=(400, 404, 409, 410, 413, 422),
         tags=("feedback",),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -114,6 +114,13 @@ class OpenDecisions:
         self._decisions[decision.decision_id] = decision
         if len(self._decisions) > self._max_decisions:
             self._decisions.popitem(last=False)
+
+    def forget(self, is_meant: Callable[[OpenDecision], bool]) -> int:
+        """Forget those that are meant; how many they were."""
+        gone = [decision_id for decision_id, opened in self._decisions.items() if is_meant(opened)]
+        for decision_id in gone:
+            del self._decisions[decision_id]
+        return len(gone)
 
     def get(self, decision_id: str) -> OpenDecision | None:
         """The decision, if it is still in memory."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from models.card import AgentKey
 
@@ -110,6 +110,13 @@ class Sessions:
         """How many agents failed the session in a row."""
         failures = self._failures.get(session)
         return 0 if failures is None or failures.until_ms <= now_ms else failures.n
+
+    def forget(self, session_id: str, caller: str | None) -> None:
+        """Forget all sessions of a name, or those of one caller; None as caller means of any."""
+        memories: tuple[dict[SessionKey, Any], ...] = (self._waiting, self._failures)
+        for memory in memories:
+            for key in [key for key in memory if key.session_id == session_id and caller in (None, key.caller)]:
+                del memory[key]
 
     def succeeded(self, session: SessionKey) -> None:
         """An agent served the session: its failures count from 0."""

@@ -44,11 +44,6 @@ class SqlSubjects:
         self._database = database
         self._tickets_gone = tickets_gone
 
-    async def decision_ids(self, subject: Subject, after: str, limit: int) -> Sequence[str]:
-        """Ids of the subject's decisions greater than `after`, in their order."""
-        query = ids_query(subject, after, limit)
-        return await self._database.read(lambda connection: list(connection.execute(query).scalars()))
-
     async def records(self, subject: Subject, after: str, limit: int) -> Sequence[SubjectRecord]:
         """The subject's decisions with an id greater than `after`, in the order of their ids."""
         query = ids_query(subject, after, limit)
@@ -110,7 +105,7 @@ def _erase_records(connection: Connection, subject: Subject, at_ms: int, limit: 
     ids = [row.decision_id for row in rows]
     spans = {span for row in rows if (span := span_of(row.answer))}
     named = {ticket for row in rows if (ticket := ticket_of(row.answer))}
-    tasks = [(row.namespace, task) for row in rows if subject.name in (task := task_of(row.request) or "")]
+    tasks = {(row.namespace, task) for row in rows if (task := task_of(row.request))}
     for namespace, task in tasks:
         connection.execute(delete(goals).where(goals.c.namespace == namespace, goals.c.task_id == task))
     traces = {row.trace_id for row in rows}

@@ -34,7 +34,7 @@ def test_a_full_record_is_the_request_itself() -> None:
     assert FULL.request(REQUEST) == REQUEST
     assert FULL.answer(ANSWER) == ANSWER
     assert FULL.text(SAID) == SAID
-    assert FULL.texts("{ }", "[1.0]") == ("{ }", "[1.0]")
+    assert FULL.texts(b"{ }", b"[1.0]") == (b"{ }", b"[1.0]")
 
 
 def test_entities_are_masked_wherever_the_caller_may_have_put_them() -> None:
@@ -104,7 +104,7 @@ def test_the_texts_of_one_record_share_its_room() -> None:
 
 
 def test_numbers_of_any_size_come_through() -> None:
-    request, _ = REDACTED.texts('{"utterance": "hi", "step_index": 123456789012345678901234567890}', "{}")
+    request, _ = REDACTED.texts(b'{"utterance": "hi", "step_index": 123456789012345678901234567890}', b"{}")
     assert json.loads(request) == {"utterance": "hi", "step_index": 123456789012345678901234567890}
     assert DIGEST.value(Decimal("2.50")) == DIGEST.value(2.5)
 
