@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from intent.calibrate import Calibration
 from intent.dummy_embedder import DummyEmbedder
 from intent.llm.escalated import EscalationStatus, Origin
-from models import candidate, card, decision, errors, live_policy, policy, request
+from models import candidate, card, decision, errors, learning_policy, live_policy, policy, request
 from models.events import EventType
 from models.key import ADMIN, READ
 from models.settings import Settings
@@ -49,6 +49,12 @@ POLICY_MODELS = (
     live_policy.SessionPolicy,
     live_policy.QueuePolicy,
     live_policy.Quota,
+    learning_policy.LearningPolicy,
+    learning_policy.RewardPolicy,
+    learning_policy.DriftPolicy,
+    learning_policy.FreezePolicy,
+    learning_policy.RiskPolicy,
+    learning_policy.RetentionPolicy,
 )
 DECISION_MODELS = (
     decision.RouteDecision,
