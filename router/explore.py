@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feedback.bandit import draw, propensities
+from router.draw import draw_of
 from router.learned import Learned
-from router.scorer import FLOOR, Blend, Choice, Contender, Scored, choose, clamped, draw_of, order, score
+from router.scorer import FLOOR, Blend, Choice, Contender, Scored, choose, clamped, order, score
 
 N_DRAWS = 256
 """Draws of each contender's quality: propensities are known to about 1/256."""

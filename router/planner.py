@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from models.card import MAX_RETRIES, AgentCard, Capability
 from models.decision import Attempt, Target
-from router.scorer import draw_of
+from router.draw import draw_of
 
 JITTER = (0.8, 1.2)
 """Retries wait their back-off times a factor from this range (SPEC A10), so that callers do not come back as one."""

@@ -9,6 +9,7 @@ from models.candidate import Candidate, Stage, WhyNot
 from models.decision import Reason
 from models.policy import NamespacePolicy
 from models.request import Preference, RouteRequest
+from router.draw import draw_of
 from router.explore import thompson, with_floor
 from router.learned import Learned
 from router.scorer import (
@@ -18,7 +19,6 @@ from router.scorer import (
     Scored,
     choose,
     contributions,
-    draw_of,
     features,
     order,
     reason,

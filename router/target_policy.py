@@ -14,10 +14,11 @@ from typing import NamedTuple
 from models.card import AgentCard, AgentKey, Capability, Risk
 from models.policy import AgentPolicy, NamespacePolicy, Policy
 from models.request import Preference, RouteRequest
+from router.draw import draw_of
 from router.explore import thompson, with_floor
 from router.learned import Learned
 from router.logged_decision import Logged, key_of
-from router.scorer import Blend, Choice, Contender, Scored, choose, draw_of, order, score
+from router.scorer import Blend, Choice, Contender, Scored, choose, order, score
 from router.selection import preference_of
 
 _AS_THE_CARD = AgentPolicy()

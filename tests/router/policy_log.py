@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from models.events import DecisionRow, OutcomeRow, Row
+from router.draw import draw_of
 from router.learned import Learned
-from router.scorer import Blend, Contender, draw_of
+from router.scorer import Blend, Contender
 from router.stores.feedback_log import LogQuery, RecordedDecision
 from router.target_policy import decided
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from models.decision import Reason
 from models.policy import BlendWeights, CostWeights, NamespacePolicy
+from router.draw import draw_of
 from router.scorer import (
     FLOOR,
     Blend,
@@ -17,7 +18,6 @@ from router.scorer import (
     choose,
     clamped,
     contributions,
-    draw_of,
     features,
     order,
     reason,
