@@ -19,11 +19,18 @@ from router.policy_file import parse_policy, policy_source
 
 DOCUMENT = document(CALLS, keys_enforced=False, max_batch=256)
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
-CAN_CONFLICT = {"delete_agent", "roll_back_policy", "settle_ticket", "post_feedback", "post_heartbeat"}
+VERDICTS = {"accept_review", "reject_review"}
+CAN_CONFLICT = VERDICTS | {"delete_agent", "roll_back_policy", "settle_ticket", "post_feedback", "post_heartbeat"}
 """Calls that end with 409 deeper down than their handlers."""
 
 CAN_BE_MISSING = CAN_CONFLICT | {"get_health", "get_ticket", "roll_back_weights"}
 """The same with 404."""
+
+CAN_BE_FORBIDDEN = VERDICTS | {"list_reviews"}
+"""The same with 403."""
+
+TAKES_ANY_NAME = VERDICTS | {"docs_asset", "get_ticket"}
+"""Calls for which what cannot be a name is the name of nothing."""
 
 
 def validator(name: str) -> jsonschema_rs.Draft202012Validator:
@@ -78,14 +85,16 @@ def test_every_status_that_a_call_can_give_is_documented(call: Call) -> None:
         expected |= {401, 429, 503}
     if call.body is not None:
         expected |= {400, 413, 422}
-    if call.parameters and call.operation_id not in ("docs_asset", "get_ticket"):
+    if call.parameters and call.operation_id not in TAKES_ANY_NAME:
         expected |= {422}
-    if "grants.require(" in source or call.operation_id == "route":
+    if "grants.require(" in source or call.operation_id in CAN_BE_FORBIDDEN | {"route"}:
         expected |= {403}
     if "NotFoundError" in source or call.operation_id in CAN_BE_MISSING:
         expected |= {404}
     if call.operation_id in CAN_CONFLICT | {"route", "roll_back_promotion"}:
         expected |= {409}
+    if "await missing(" in source or call.operation_id == "post_feedback":
+        expected |= {410}
     if "MethodNotAllowedError" in source:
         expected |= {405}
     if "named_generations(" in source:
