@@ -151,6 +151,6 @@ def unpack(snapshot: bytes, at_ms: int) -> tuple[list[WeightRow], list[LearnerRo
     try:
         told = json.loads(zlib.decompress(snapshot))
         weights = [WeightRow(*row) for row in told["weights"]]
-        return weights, [LearnerRow(*row[:4], at_ms) for row in told["states"]]
+        return weights, [LearnerRow(*key, body, at_ms) for *key, body in told["states"]]
     except (zlib.error, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"this is no snapshot of a learner: {error}") from error

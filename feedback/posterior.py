@@ -7,6 +7,7 @@ an intent is the level of that intent plus what the agent is better or worse thr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import fsum
 from typing import NamedTuple
 
@@ -21,8 +22,8 @@ from models.learning_policy import LearningPolicy
 LEAST = 0.02
 """The prior mean of an agent's intent lies within [LEAST, 1 - LEAST]."""
 
-MAX_PLANS = 1024
-"""So many different questions are remembered with where their answers lie."""
+MAX_PLANNED = 250_000
+"""Places of figures that are remembered for questions that come again, in each namespace."""
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -39,34 +40,36 @@ class Posterior(NamedTuple):
     beta: tuple[float, ...]
 
 
+class _Places(NamedTuple):
+    """Where the figures of a reading's intents lie for the agents asked for; arrays of shape (intents, agents).
+
+    Attributes:
+        levels: the place of each intent, of shape (intents, 1).
+        cells: past the end where an agent does not serve an intent.
+        inter: what was declared beyond agent and intent.
+        served: 1.0 where an agent serves an intent, else 0.0.
+        idle: which agents serve none of them, of shape (agents,); None where there is no such agent.
+    """
+
+    levels: Places
+    cells: Places
+    inter: Floats
+    served: Floats
+    idle: NDArray[np.bool_] | None
+
+
 class _Plan:
-    """Where the answer to a question lies: the agents asked for, and the intents of the reading."""
+    """Where the answers to questions about the same agents lie."""
 
-    __slots__ = (
-        "agents",
-        "answer",
-        "asked",
-        "cells",
-        "cols",
-        "intents",
-        "inter",
-        "main",
-        "n_asked",
-        "served",
-        "starts",
-    )
+    __slots__ = ("agents", "answer", "cells", "cols", "known", "places", "starts")
 
-    def __init__(self, n_asked: int, asked: list[int]) -> None:
-        self.n_asked = n_asked
-        self.asked = asked  # which of the agents asked for are known and serve any of the intents
-        self.agents: Places
-        self.cells: Places  # all cells of those agents, one agent after the other
+    def __init__(self, known: tuple[AgentKey, ...]) -> None:
+        self.known = known
+        self.agents: Places  # of the known ones
+        self.cells: Places  # all their cells, one agent after the other
         self.cols: Places  # the intent of each
         self.starts: Places  # where each agent's cells begin
-        self.main: Places  # the cells asked for (agents, intents); past the end where an agent does not serve it
-        self.intents: Places
-        self.inter: Floats  # what was declared for those beyond agent and intent
-        self.served: Floats
+        self.places: dict[tuple[str, ...], _Places] = {}
         self.answer: tuple[object, Posterior] | None = None
 
 
@@ -96,7 +99,7 @@ class Fleet:
         np.cumsum([len(declared[agent]) for agent in agents], out=self._starts[1:])
         self._cols = self._col.tolist()
         ends = self._starts.tolist()
-        self._spans = list(zip(ends[:-1], ends[1:], strict=True))
+        self._spans = list(pairwise(ends))
         self._n = np.zeros(n_cells + 1)
         self._ns = [0.0] * n_cells
         self._s = np.zeros(n_cells + 1)
@@ -105,7 +108,8 @@ class Fleet:
         self._intent_sums: list[Sums] = [(0, 0)] * n_intents
         self._agent_n = np.zeros(len(agents))
         self._agent_s = np.zeros(len(agents))
-        self._plans: dict[tuple[tuple[AgentKey, ...], tuple[str, ...]], _Plan] = {}
+        self._plans: dict[tuple[AgentKey, ...], _Plan] = {}
+        self._n_planned = 0
         self._declare(declared, cells, agents, names)
 
     def _declare(
@@ -178,24 +182,27 @@ class Fleet:
             intents: at least one, with its confidence, 0..1, the one that is routed by first.
             policy: its priors.
         """
-        names, confidences = zip(*intents, strict=True)
-        plan = self._plan(agents, names)
-        key = (self.n_changes, confidences, policy.prior, policy.agent_prior)
+        plan = self._plans.get(agents) or self._plan(agents)
+        key = (self.n_changes, tuple(intents), policy.prior, policy.agent_prior)
         if plan.answer is not None and plan.answer[0] == key:
             return plan.answer[1]
-        if plan.asked:
-            alpha, beta = self._betas(plan, policy.prior, policy.agent_prior)
-            if len(names) == 1:
-                found = Posterior(tuple(alpha[:, 0].tolist()), tuple(beta[:, 0].tolist()))
-            else:
-                found = _mixed(alpha, beta, plan.served, confidences)
+        names = tuple([intent for intent, _ in intents])
+        places = plan.places.get(names) or self._places(plan, names)
+        residual = self._residual(plan, policy.agent_prior)
+        mean = np.minimum(np.maximum(residual + places.inter + self._mu[places.levels], LEAST), 1 - LEAST)
+        own_n, own_s = self._n[places.cells], self._s[places.cells]
+        alphas, betas = policy.prior * mean + own_s, policy.prior * (1 - mean) + (own_n - own_s)
+        if len(names) == 1:
+            alpha, beta = alphas[0], betas[0]
         else:
-            found = Posterior((), ())
-        if len(plan.asked) < plan.n_asked:
-            half = policy.prior / 2
-            betas = dict(zip(plan.asked, zip(*found, strict=True), strict=True))
-            both = [betas.get(place, (half, half)) for place in range(plan.n_asked)]
-            found = Posterior(tuple(a for a, _ in both), tuple(b for _, b in both))
+            alpha, beta = _mixed(alphas, betas, places.served, [confidence for _, confidence in intents])
+        if places.idle is not None:
+            alpha, beta = (np.where(places.idle, policy.prior / 2, each) for each in (alpha, beta))
+        found = Posterior(tuple(alpha.tolist()), tuple(beta.tolist()))
+        if len(plan.known) < len(agents):
+            of_known = dict(zip(plan.known, zip(*found, strict=True), strict=True))
+            both = [of_known.get(agent, (policy.prior / 2, policy.prior / 2)) for agent in agents]
+            found = Posterior(tuple([a for a, _ in both]), tuple([b for _, b in both]))
         plan.answer = (key, found)
         return found
 
@@ -224,54 +231,56 @@ class Fleet:
             mean += own * (confidence / total if total > 0 else 1 / len(known))
         return mean
 
-    def _betas(self, plan: _Plan, prior: float, agent_prior: float) -> tuple[Floats, Floats]:
-        """alpha and beta, float64 (agents, intents)."""
-        n, mu = self._n, self._mu
-        by_level = np.add.reduceat(n[plan.cells] * mu[plan.cols], plan.starts)
-        residual = (agent_prior * self._gap[plan.agents] + (self._agent_s[plan.agents] - by_level)) / (
+    def _residual(self, plan: _Plan, agent_prior: float) -> Floats:
+        """float64 (agents,): by how much each is better than the levels of the intents."""
+        if not plan.known:
+            return np.zeros(0)
+        by_level = np.add.reduceat(self._n[plan.cells] * self._mu[plan.cols], plan.starts)
+        better: Floats = (agent_prior * self._gap[plan.agents] + (self._agent_s[plan.agents] - by_level)) / (
             agent_prior + self._agent_n[plan.agents]
         )
-        mean = mu[plan.intents] + residual[:, None] + plan.inter
-        mean = np.minimum(np.maximum(mean, LEAST), 1 - LEAST)
-        own_n, own_s = n[plan.main], self._s[plan.main]
-        return prior * mean + own_s, prior * (1 - mean) + (own_n - own_s)
+        return better
 
-    def _plan(self, agents: tuple[AgentKey, ...], names: tuple[str, ...]) -> _Plan:
-        plan = self._plans.get((agents, names))
-        if plan is not None:
-            return plan
-        end = len(self._cell_of)
-        asked = []
-        for place, agent in enumerate(agents):
-            if agent in self._agent_of and any((agent, intent) in self._cell_of for intent in names):
-                asked.append(place)
-        plan = _Plan(len(agents), asked)
-        known = [agents[place] for place in asked]
-        plan.agents = np.array([self._agent_of[agent] for agent in known], dtype=np.intp)
-        spans = [(self._starts[place], self._starts[place + 1]) for place in plan.agents]
-        plan.cells = np.concatenate([np.arange(*span) for span in spans] or [np.zeros(0, dtype=np.intp)])
+    def _plan(self, agents: tuple[AgentKey, ...]) -> _Plan:
+        plan = _Plan(tuple([agent for agent in agents if agent in self._agent_of]))
+        plan.agents = np.array([self._agent_of[agent] for agent in plan.known], dtype=np.intp)
+        spans = [self._spans[place] for place in plan.agents.tolist()]
+        plan.cells = np.array([cell for span in spans for cell in range(*span)], dtype=np.intp)
         plan.cols = self._col[plan.cells]
         plan.starts = np.cumsum([0, *[stop - start for start, stop in spans]], dtype=np.intp)[:-1]
-        main = [[self._cell_of.get((agent, intent), end) for intent in names] for agent in known]
-        plan.main = np.array(main, dtype=np.intp).reshape(len(known), len(names))
-        plan.intents = np.array([self._intent_of.get(intent, len(self._intent_of)) for intent in names], dtype=np.intp)
-        plan.inter = self._inter[plan.main]
-        plan.served = (plan.main != end).astype(np.float64)
-        if len(self._plans) >= MAX_PLANS:
-            self._plans.clear()
-        self._plans[agents, names] = plan
+        self._remember(2 * len(plan.cells) + 8 * len(agents))
+        self._plans[agents] = plan
         return plan
 
+    def _places(self, plan: _Plan, names: tuple[str, ...]) -> _Places:
+        end, n_intents, cell_of = len(self._cell_of), len(self._intent_of), self._cell_of
+        cells = np.array([[cell_of.get((agent, name), end) for agent in plan.known] for name in names], dtype=np.intp)
+        levels = np.array([[self._intent_of.get(name, n_intents)] for name in names], dtype=np.intp)
+        served = cells != end
+        idle = ~served.any(axis=0)
+        places = _Places(levels, cells, self._inter[cells], served.astype(np.float64), idle if idle.any() else None)
+        self._remember(4 * cells.size + 16)
+        plan.places[names] = places
+        return places
 
-def _mixed(alpha: Floats, beta: Floats, served: Floats, confidences: tuple[float, ...]) -> Posterior:
+    def _remember(self, n_places: int) -> None:
+        """Makes room for so many more places: all is forgotten where there would be too many."""
+        self._n_planned += n_places
+        if self._n_planned > MAX_PLANNED:
+            self._plans.clear()
+            self._n_planned = n_places
+
+
+def _mixed(alphas: Floats, betas: Floats, served: Floats, confidences: Sequence[float]) -> tuple[Floats, Floats]:
     """One Beta for each agent, with mean and variance of the weighted sum of those of its intents."""
     first = confidences[0]
-    weights = served * (np.asarray(confidences) / first if first > 0 else np.ones(len(confidences)))
-    total = alpha + beta
-    means = alpha / total
-    mean = np.minimum((weights * means).sum(axis=1), 1 - 1e-3)
-    # an agent that serves only intents of confidence 0 is left with a mean above 0, as a Beta must have one
-    mean = np.maximum(mean, 1e-3)
-    variance = (weights * weights * means * (1 - means) / (total + 1)).sum(axis=1)
-    weight = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-12) - 1, 1.0)
-    return Posterior(tuple((mean * weight).tolist()), tuple(((1 - mean) * weight).tolist()))
+    relative = [[confidence / first if first > 0 else 1.0] for confidence in confidences]
+    weights = served * np.array(relative)
+    totals = alphas + betas
+    means = alphas / totals
+    parts = weights * means
+    # a Beta's mean lies within 0 and 1, and its variance below mean * (1 - mean)
+    mean = np.minimum(np.maximum(np.add.reduce(parts), 1e-3), 1 - 1e-3)
+    variance = np.add.reduce(parts * (weights - parts) / (totals + 1))
+    total = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-12) - 1, 1.0)
+    return mean * total, (1 - mean) * total

@@ -128,10 +128,9 @@ def test_only_intents_that_an_agent_serves_count_for_it() -> None:
 def test_an_agent_that_is_not_known_or_serves_none_of_the_intents_is_in_the_middle() -> None:
     own = fleet({AGENTS[0]: {"arc": 0.4}, AGENTS[1]: {"math": 0.4}})
 
-    assert own.posterior(AGENTS, [("arc", 1.0)], POLICY) == (
-        pytest.approx((4.0, 5.0, 5.0)),
-        pytest.approx((6.0, 5.0, 5.0)),
-    )
+    alpha, beta = own.posterior(AGENTS, [("arc", 1.0)], POLICY)
+    assert alpha == pytest.approx((4.0, 5.0, 5.0))
+    assert beta == pytest.approx((6.0, 5.0, 5.0))
     assert fleet({}).posterior(AGENTS[:1], [("arc", 1.0)], POLICY) == ((5.0,), (5.0,))
 
 

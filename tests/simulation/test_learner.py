@@ -2,37 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
 
+from feedback.learner import Learner
+from models.events import LearnerRow, WeightRow
 from models.learning_policy import DriftPolicy
-from tests.simulation.fixture import EXPLORE, SUCCESS, Run, clairvoyant, run, static, value_of
+from tests.simulation.fixture import (
+    EXPLORE,
+    SUCCESS,
+    Run,
+    clairvoyant,
+    declared,
+    fleet,
+    run,
+    static,
+    value_of,
+)
 
 SEEDS = range(5)
-N_OUTCOMES = 5000
-DRIFT_AT = 2500
+HALF = 2500
 HALVED = np.where(np.arange(SUCCESS.shape[1]) == 1, 0.5, 1.0) * SUCCESS
 """B does half as well."""
 
-LAST = slice(N_OUTCOMES - 1000, N_OUTCOMES)
-BEFORE = slice(DRIFT_AT - 1000, DRIFT_AT)
-AFTER = slice(DRIFT_AT + 400, DRIFT_AT + 1400)
+LAST = slice(HALF - 1000, HALF)
+AFTER = slice(400, 1400)
 
 
 @cache
-def steady() -> list[Run]:
-    return [run(seed, N_OUTCOMES) for seed in SEEDS]
+def halves(seed: int) -> tuple[Run, Run, list[WeightRow | LearnerRow]]:
+    """5,000 outcomes, and what was learned after the first half of them."""
+    learner = fresh(seed)
+    first = run(seed, HALF, learner=learner)
+    rows = learner.rows(at_ms=0)
+    return first, run(seed + 1000, HALF, learner=learner), rows
 
 
 @cache
-def drifting(detects: bool) -> list[Run]:
-    policy = EXPLORE.model_copy(update={"drift": DriftPolicy(enabled=detects)})
-    return [run(seed, DRIFT_AT + 1400, lambda nth: SUCCESS if nth < DRIFT_AT else HALVED, policy) for seed in SEEDS]
+def drifting(seed: int, detects: bool) -> Run:
+    """What follows the first half where B then halves its success."""
+    policy, learner = EXPLORE.model_copy(update={"drift": DriftPolicy(enabled=detects)}), fresh(seed)
+    rows = halves(seed)[2]
+    learner.load([row for row in rows if isinstance(row, WeightRow)], [r for r in rows if isinstance(r, LearnerRow)])
+    return run(seed + 2000, AFTER.stop, lambda _: HALVED, policy, learner)
 
 
-def worth(runs: list[Run], span: slice) -> float:
+def fresh(seed: int) -> Learner:
+    learner = Learner()
+    learner.declare(fleet(declared(seed)))
+    return learner
+
+
+def worth(runs: Iterable[Run], span: slice) -> float:
     return float(np.mean([each.worth(span) for each in runs]))
+
+
+def fixed() -> float:
+    return float(np.mean([static(seed) for seed in SEEDS]))
 
 
 def test_the_world_is_the_one_that_was_simulated_before() -> None:
@@ -46,38 +74,41 @@ def test_the_world_is_the_one_that_was_simulated_before() -> None:
 
 
 def test_most_of_the_gap_between_static_and_clairvoyant_is_closed() -> None:
-    fixed = float(np.mean([static(seed) for seed in SEEDS]))
-    closed = (worth(steady(), LAST) - fixed) / (clairvoyant() - fixed)
+    last = worth([halves(seed)[1] for seed in SEEDS], LAST)
 
-    assert closed >= 0.65
+    assert (last - fixed()) / (clairvoyant() - fixed()) >= 0.65
 
 
 def test_learning_beats_the_best_claim_which_beats_chance() -> None:
-    fixed = float(np.mean([static(seed) for seed in SEEDS]))
+    best_fixed = float(value_of(SUCCESS).mean(axis=0).max())
 
-    assert float(value_of(SUCCESS).mean()) + 0.05 < fixed
-    assert fixed + 0.02 < worth(steady(), slice(300, 1500))
-    assert float(value_of(SUCCESS).mean(axis=0).max()) + 0.02 < worth(steady(), slice(1500, N_OUTCOMES))
+    assert float(value_of(SUCCESS).mean()) + 0.05 < fixed()
+    assert fixed() + 0.02 < worth([halves(seed)[0] for seed in SEEDS], slice(300, 1500))
+    assert best_fixed + 0.02 < worth([halves(seed)[0] for seed in SEEDS], slice(1500, HALF))
 
 
 def test_nothing_is_demoted_where_nothing_changes() -> None:
+    alarms = [alarm for seed in SEEDS for each in halves(seed)[:2] for alarm in each.alarms]
+
     # the floor: at most 2 in 10,000 outcomes
-    assert sum(len(each.alarms) for each in steady()) <= 2 * len(SEEDS) * N_OUTCOMES / 10_000
+    assert len(alarms) <= 2 * len(SEEDS) * 2 * HALF / 10_000
 
 
 def test_after_an_agent_halved_the_share_of_the_optimum_is_back_within_400_outcomes() -> None:
-    before = worth(drifting(True), BEFORE) / clairvoyant()
-    after = worth(drifting(True), AFTER) / clairvoyant(HALVED)
+    before = worth([halves(seed)[0] for seed in SEEDS], LAST) / clairvoyant()
+    after = worth([drifting(seed, True) for seed in SEEDS], AFTER) / clairvoyant(HALVED)
 
     assert after >= 0.95 * before
 
 
 def test_without_a_detector_the_loss_stays_longer() -> None:
-    assert worth(drifting(True), AFTER) > worth(drifting(False), AFTER) + 0.01
+    with_one, without = (worth([drifting(seed, detects) for seed in SEEDS], AFTER) for detects in (True, False))
+
+    assert with_one > without + 0.01
 
 
 def test_the_agent_that_halved_is_the_one_that_is_demoted() -> None:
-    alarms = [alarm for each in drifting(True) for alarm in each.alarms if alarm[1] >= DRIFT_AT]
+    alarms = [alarm for seed in SEEDS for alarm in drifting(seed, True).alarms]
 
     assert {agent for agent, _ in alarms} == {1}
-    assert sum(nth < DRIFT_AT + 400 for _, nth in alarms) >= 3
+    assert sum(nth < 400 for _, nth in alarms) >= 3
