@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.learning_data import LearningData
+from benchmarks.learning_fixture import drift_row, fixture_row
 from benchmarks.learning_routellm import routellm
 from benchmarks.report import Report
 from intent.embedder import bundled
@@ -51,6 +52,8 @@ class Bench:
 
 ROWS: dict[str, Callable[[Bench], None]] = {
     "routellm": lambda bench: routellm(bench.report, bench.data, bench.n_seeds),
+    "fixture": lambda bench: fixture_row(bench.report, bench.n_seeds),
+    "drift": lambda bench: drift_row(bench.report, bench.n_seeds),
 }
 
 
