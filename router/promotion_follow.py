@@ -82,6 +82,7 @@ class Follower:
         self._sleep = sleep
         self._known: dict[int, Lane] = {}
         self._problem = ""
+        self._turn, self._watching = asyncio.Lock(), asyncio.Lock()
 
     async def run(self) -> None:
         """Follow until cancelled."""
@@ -92,11 +93,12 @@ class Follower:
 
     async def follow(self) -> None:
         """Read the store, and do what it says; an error is logged and shown, and what was in force stays so."""
-        try:
-            await self.take_up()
-            await self._watch()
-        except RouterError as error:
-            self._report(str(error))
+        async with self._watching:
+            try:
+                await self.take_up()
+                await self._watch()
+            except RouterError as error:
+                self._report(str(error))
 
     async def take_up(self) -> None:
         """Put in force what the store says.
@@ -104,6 +106,10 @@ class Follower:
         Raises:
             StoreError: it cannot be read.
         """
+        async with self._turn:
+            await self._take_up()
+
+    async def _take_up(self) -> None:
         now = in_force(await self._store.load())
         if now == self.now and not self._problem:
             return

@@ -23,7 +23,7 @@ from router.selection import Selection
 from router.wire import dumps
 
 MAX_WAITING = 1024
-_READ_MS = 2000.0
+READ_MS = 2000.0
 _POLITE_S, _MAX_POLITE_S = 0.002, 0.1
 """Requests have the encoder first: a candidate looks again after that long, and goes ahead after the other at last."""
 
@@ -53,6 +53,7 @@ class Shadow:
         clock: Clock,
         *,
         max_waiting: int = MAX_WAITING,
+        read_ms: float = READ_MS,
     ) -> None:
         """Wire it up.
 
@@ -63,6 +64,7 @@ class Shadow:
             journal: takes what was read.
             clock: the time.
             max_waiting: so many cases wait at most.
+            read_ms: how long a candidate may take for one.
         """
         self.n_read = self.n_dropped = self.n_failed = 0
         self._lanes = lanes
@@ -71,6 +73,7 @@ class Shadow:
         self._journal = journal
         self._clock = clock
         self._max_waiting = max_waiting
+        self._read_ms = read_ms
         self._waiting: deque[_Waiting] = deque()
         self._arrived = asyncio.Event()
 
@@ -131,7 +134,7 @@ class Shadow:
             rules=snapshot.rules,
             namespace=request.namespace,
             thresholds=case.policy.confidence,
-            wait_ms=_READ_MS,
+            wait_ms=self._read_ms,
         )
 
     async def _target(self, case: Case, reading: Reading) -> dict[AgentKey, float]:

@@ -114,7 +114,7 @@ def shadowed(
     """
     rng, rows = np.random.default_rng(seed), list[Row]()
     for number in range(n):
-        key, is_other = f"shadow-{number:05d}", bool(rng.random() < other)
+        key, is_other = f"shadow-{promotion_id}-{number:05d}", bool(rng.random() < other)
         succeeded = bool(rng.random() < (worth_of_other if is_other else mean))
         options = [[*_AGENTS[1], 1.0, 0.0 if is_other else 1.0]]
         if is_other:
