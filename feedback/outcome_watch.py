@@ -26,8 +26,8 @@ class OutcomeWatch:
     """Counts decisions and outcomes in windows.
 
     Where the share of decisions that have an outcome collapses, nothing is learned until a whole window is as usual
-    again. Where a caller's outcomes are repeated with other content, or come out of order, too often, nothing is
-    learned from this caller until a whole window of its own is in order.
+    again. Where a caller's outcomes contradict earlier ones, or come out of order, too often, nothing is learned from
+    this caller until a whole window of its own is in order.
 
     >>> watch, policy = OutcomeWatch(), FreezePolicy(window=20)
     >>> for _ in range(40):
@@ -65,7 +65,7 @@ class OutcomeWatch:
 
         Args:
             caller: in whose name it came.
-            is_odd: whether it was told before with other content, or before the attempt that it follows.
+            is_odd: whether it contradicts what was told before, or comes before the attempt that it follows.
             policy: what is odd enough.
         """
         self._n_told += 1

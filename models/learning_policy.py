@@ -62,8 +62,9 @@ class FreezePolicy(Contract):
 
     Attributes:
         rate_drop: frozen where the share of decisions with an outcome falls by more than this part of what it was.
-        odd_share: frozen where more than this share of outcomes are repeated with other content or out of order.
-        window: so many decisions, or outcomes, make a window.
+        odd_share: a caller is not learned from where more than this share of its outcomes contradict what it told
+            before, or come before the attempt that they follow.
+        window: so many decisions, or outcomes of a caller, make a window.
     """
 
     enabled: bool = True

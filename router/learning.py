@@ -171,7 +171,7 @@ class Learning:
 
         Args:
             caller: in whose name it came.
-            is_odd: whether it was told before with other content, or before the attempt that it follows.
+            is_odd: whether it contradicts what was told before, or comes before the attempt that it follows.
             policy: the whole one.
             at_ms: epoch.
         """

@@ -104,7 +104,7 @@ class Settlement:
             effect = Effect.LATE
         at_ms = wall_ms if before is None else before.at_ms
         is_early = outcome.attempt > 1 and outcome.attempt - 1 not in opened.told
-        learned += self._watch(opened, before is not None or is_early)
+        learned += self._watch(opened, is_early or (before is not None and _contradicts(before.outcome, outcome)))
         told = self._learning.take(opened, outcome, charged, snapshot.policy, wall_ms)
         learned += told.rows
         opened.told[outcome.attempt] = Told(outcome, charged.party.value, at_ms, told.learnt)
@@ -151,6 +151,11 @@ def _is_same(one: Outcome, other: Outcome) -> bool:
     """The same content; a key that only one of them has makes no difference."""
     keys = {one.idempotency_key, other.idempotency_key} - {None}
     return len(keys) < 2 and one.model_copy(update={"idempotency_key": other.idempotency_key}) == other
+
+
+def _contradicts(one: Outcome, other: Outcome) -> bool:
+    """A success becomes a failure, or the other way round; a judge who adds a quality contradicts nobody."""
+    return (one.status in _SUCCEEDED) != (other.status in _SUCCEEDED)
 
 
 def _receipt(outcome: Outcome, effect: Effect, charged: str) -> Receipt:

@@ -267,3 +267,14 @@ async def test_a_shadowed_decision_of_an_earlier_run_is_still_the_caller_s_agent
     desk.live.opened._decisions.clear()
     await post(desk, decision, "failed")
     assert (sums(desk, "a"), sums(desk, "b")) == ((0.0, 0.0), (1.0, 0.0))
+
+
+async def test_a_judge_who_adds_a_quality_to_every_outcome_is_trusted() -> None:
+    desk = desk_of(learning={"freeze": {"window": 20}})
+    for _ in range(30):
+        decision = await routed(desk)
+        await post(desk, decision, "succeeded")
+        await post(desk, decision, "succeeded", quality=0.6)
+    assert desk.learning.watch.distrusted == []
+    n_outcomes, worth = sums(desk, "a")
+    assert (n_outcomes, worth) == pytest.approx((30, 18))
