@@ -34,9 +34,22 @@ def fpr_at_recall(positive: _Floats, negative: _Floats, recall: float = 0.95) ->
 
 def expected_calibration_error(confidences: _Floats, is_right: _Bools) -> float:
     """Mean distance of confidence and accuracy over 15 equal bins (Guo et al. 2017, equation 5)."""
+    return float(np.abs(_gaps(confidences, is_right)).sum() / len(confidences))
+
+
+def overconfidence(confidences: _Floats, is_right: _Bools) -> float:
+    """The part of the expected calibration error that stands in bins whose confidences promise too much.
+
+    >>> overconfidence(np.array([0.9, 0.4]), np.array([False, True]))
+    0.45
+    """
+    return float(_gaps(confidences, is_right).clip(min=0).sum() / len(confidences))
+
+
+def _gaps(confidences: _Floats, is_right: _Bools) -> _Floats:
+    """Of each bin, the sum of its confidences less how many are right."""
     bins = np.minimum((confidences * _N_BINS).astype(np.int64), _N_BINS - 1)
-    gaps = np.bincount(bins, confidences - is_right, minlength=_N_BINS)
-    return float(np.abs(gaps).sum() / len(confidences))
+    return np.bincount(bins, confidences - is_right, minlength=_N_BINS)
 
 
 def macro_f1(expected: Sequence[str], read: Sequence[str]) -> float:

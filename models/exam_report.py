@@ -81,7 +81,9 @@ class ExamReport(Contract):
         by_intent: the same by the intent that is meant.
         oos_auroc: out-of-scope AUROC; None where there was nothing to measure it on.
         oos_measured_on: what it was measured on; by `withheld_intents` the figure of the model before is not known.
-        ece: expected calibration error over all held-out rows.
+        ece: expected calibration error over all held-out and pinned rows.
+        overconfidence: the part of it by which confidences promise too much.
+        answered: share of the same rows in scope that are read right, and surely enough to be acted on.
         passes: whether the new one may be promoted.
         refusals: why not, one sentence each.
     """
@@ -102,6 +104,8 @@ class ExamReport(Contract):
     oos_auroc: Change | None = None
     oos_measured_on: OosSource | None = None
     ece: Change | None = None
+    overconfidence: Change | None = None
+    answered: Change | None = None
     passes: bool
     refusals: tuple[str, ...] = ()
 

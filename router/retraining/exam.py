@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from intent.evaluate import Read
-from intent.exam import auroc, expected_calibration_error
+from intent.exam import auroc, expected_calibration_error, overconfidence
 from models.exam_report import Change, Confusion, Confusions, GoldenScore, Score
 from models.policy import Confidence
 from router.retraining.rows import Row
@@ -18,8 +18,9 @@ MOST_CONFUSIONS = 50
 MOST_EXAMPLES = 5
 """Ids told of a confusion."""
 
-PLAUSIBLE = Confidence().plausible
-"""With less than the policy's default a reading counts as out of scope."""
+PLAUSIBLE, ACCEPTED = Confidence().plausible, Confidence().accept
+"""With less than the first, by the policy's defaults, a reading counts as out of scope, from the second on it is acted
+on."""
 
 
 class Readings(NamedTuple):
@@ -100,13 +101,36 @@ def oos_auroc_of(readings: Readings) -> Change | None:
 
 def ece_of(readings: Readings) -> Change | None:
     """Expected calibration error; None without rows."""
-    return Change(before=_ece(readings.before), after=_ece(readings.after)) if readings.rows else None
+    return _calibration(readings, expected_calibration_error)
 
 
-def _ece(reads: Sequence[Read]) -> float:
-    return expected_calibration_error(
-        np.array([each.confidence for each in reads]), np.array([each.is_right for each in reads], dtype=np.bool_)
+def overconfidence_of(readings: Readings) -> Change | None:
+    """The part of it by which confidences promise too much; None without rows."""
+    return _calibration(readings, overconfidence)
+
+
+def answered_of(readings: Readings) -> Change | None:
+    """Share of the rows in scope that are read right, and with a confidence to be acted on; None without such rows."""
+    n = sum(not row.is_out_of_scope for row in readings.rows)
+    if not n:
+        return None
+    before, after = (
+        sum(each.is_right and each.confidence >= ACCEPTED for each in reads) / n
+        for reads in (readings.before, readings.after)
     )
+    return Change(before=before, after=after)
+
+
+def _calibration(readings: Readings, error_of: Callable[[Any, Any], float]) -> Change | None:
+    if not readings.rows:
+        return None
+    before, after = (
+        error_of(
+            np.array([each.confidence for each in reads]), np.array([each.is_right for each in reads], dtype=np.bool_)
+        )
+        for reads in (readings.before, readings.after)
+    )
+    return Change(before=before, after=after)
 
 
 def _at(readings: Readings, places: Sequence[int]) -> Readings:

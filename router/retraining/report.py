@@ -8,15 +8,17 @@ from intent.model_folder import Manifest
 from models.exam_report import Change, ExamReport, OosSource
 from router.retraining.exam import (
     Readings,
+    answered_of,
     confusions_of,
     ece_of,
     golden_score,
     oos_auroc_of,
+    overconfidence_of,
     score_of,
     scores_by_intent,
 )
 from router.retraining.plan import Plan
-from router.retraining.verdict import refusals_of
+from router.retraining.verdict import Figures, refusals_of
 
 
 def report_of(
@@ -41,18 +43,13 @@ def report_of(
     n = len(plan.held_out)
     held_out, golden = readings.part(slice(n)), readings.part(slice(n, None))
     auroc, measured_on = _oos(readings, manifest.metrics)
-    score, by_intent, golden_rows, ece = (
-        score_of(held_out),
-        scores_by_intent(held_out),
-        golden_score(golden),
-        ece_of(readings),
-    )
+    score, by_intent, golden_rows = score_of(held_out), scores_by_intent(held_out), golden_score(golden)
+    figures = Figures(auroc, overconfidence_of(readings), answered_of(readings))
     refusals = refusals_of(
         golden_rows,
         score,
         by_intent,
-        auroc,
-        ece,
+        figures,
         n_out_of_scope=sum(row.is_out_of_scope for row in readings.rows),
         allow_golden_loss=allow_golden_loss,
         loses_sets=loses_sets,
@@ -70,7 +67,9 @@ def report_of(
         confusions=confusions_of(held_out),
         oos_auroc=auroc,
         oos_measured_on=measured_on,
-        ece=ece,
+        ece=ece_of(readings),
+        overconfidence=figures.overconfidence,
+        answered=figures.answered,
         passes=not refusals,
         refusals=refusals,
     )

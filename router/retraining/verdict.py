@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from models.exam_report import Change, GoldenScore, Score
 
@@ -18,21 +19,32 @@ MOST_LOST_OF_INTENT = 0.1
 """The same of an intent with so many rows."""
 
 LEAST_OF_FIGURE = 100
-"""With fewer rows of a kind AUROC and ECE are told, and refuse nothing."""
+"""With fewer rows of a kind figures are told, and refuse nothing."""
 
 MOST_LOST_AUROC = 0.02
-MOST_ECE, MOST_ECE_GAIN = 0.05, 0.01
-"""An ECE above the first may be worse than that of the model before by the second."""
+MOST_OVERCONFIDENT, MOST_MORE_OVERCONFIDENT = 0.05, 0.01
+"""An overconfidence above the first may be more than that of the model before by the second. Confidences that promise
+too little refuse nothing by themselves: without texts out of scope they make room for those that nobody has seen."""
+
+MOST_LOST_ANSWERED = 0.02
+"""But then so much less may be answered."""
 
 _MOST_NAMED = 5
+
+
+class Figures(NamedTuple):
+    """Figures of all rows of an exam; None where there was nothing to measure one on."""
+
+    oos_auroc: Change | None = None
+    overconfidence: Change | None = None
+    answered: Change | None = None
 
 
 def refusals_of(
     golden: GoldenScore,
     held_out: Score,
     by_intent: Mapping[str, Score],
-    oos_auroc: Change | None,
-    ece: Change | None,
+    figures: Figures,
     *,
     n_out_of_scope: int,
     allow_golden_loss: bool,
@@ -44,8 +56,7 @@ def refusals_of(
         golden: pinned rows.
         held_out: rows in scope that nothing was trained on.
         by_intent: the same by intent.
-        oos_auroc: None where there was nothing to measure it on.
-        ece: over all held-out rows; None where there are none.
+        figures: of all rows.
         n_out_of_scope: held-out and pinned rows out of scope.
         allow_golden_loss: whether pinned rows may be lost.
         loses_sets: whether the model before read several intents in one text and the new one does not.
@@ -69,7 +80,7 @@ def refusals_of(
             found.append(
                 f"intent {intent}: of {score.n} held-out rows {score.right_after} are right, were {_before(score)}"
             )
-    found += _of_figures(oos_auroc, ece, min(n_out_of_scope, n_rows), n_rows + n_out_of_scope)
+    found += _of_figures(figures, min(n_out_of_scope, n_rows), n_rows + n_out_of_scope)
     if loses_sets:
         found.append(
             "several intents in one text: the model before reads them, this one does not; give --examples of them"
@@ -77,14 +88,17 @@ def refusals_of(
     return tuple(found)
 
 
-def _of_figures(oos_auroc: Change | None, ece: Change | None, n_oos: int, n: int) -> list[str]:
+def _of_figures(figures: Figures, n_oos: int, n: int) -> list[str]:
     found = []
-    before, after = _both(oos_auroc)
+    before, after = _both(figures.oos_auroc)
     if n_oos >= LEAST_OF_FIGURE and after < before - MOST_LOST_AUROC:
         found.append(f"out of scope: AUROC is {after:.3f}, was {before:.3f}")
-    before, after = _both(ece)
-    if n >= LEAST_OF_FIGURE and after > max(MOST_ECE, before + MOST_ECE_GAIN):
-        found.append(f"calibration: ECE is {after:.3f}, was {before:.3f}")
+    before, after = _both(figures.overconfidence)
+    if n >= LEAST_OF_FIGURE and after > max(MOST_OVERCONFIDENT, before + MOST_MORE_OVERCONFIDENT):
+        found.append(f"calibration: confidences promise {after:.3f} too much, it was {before:.3f}")
+    before, after = _both(figures.answered)
+    if n >= LEAST_OF_FIGURE and after < before - MOST_LOST_ANSWERED:
+        found.append(f"confidence: {after:.1%} of the rows are read right and acted on, it was {before:.1%}")
     return found
 
 

@@ -5,13 +5,16 @@ import pytest
 from intent.evaluate import Read
 from models.exam_report import Change, Confusion, Score
 from router.retraining.exam import (
+    ACCEPTED,
     MOST_EXAMPLES,
     PLAUSIBLE,
     Readings,
+    answered_of,
     confusions_of,
     ece_of,
     golden_score,
     oos_auroc_of,
+    overconfidence_of,
     score_of,
     scores_by_intent,
 )
@@ -94,6 +97,26 @@ def test_out_of_scope_needs_rows_of_both_kinds() -> None:
     assert oos_auroc_of(MIXED) == Change(before=0.6, after=1.0)
     assert oos_auroc_of(readings(("oos", ("a", 0.1), ("a", 0.1)))) is None
     assert oos_auroc_of(readings(("a", ("a", 0.1), ("a", 0.1)))) is None
+
+
+def test_what_is_answered_is_read_right_and_surely_enough() -> None:
+    rows = readings(
+        ("a", ("a", ACCEPTED - 0.01), ("a", ACCEPTED)),
+        ("a", ("b", 0.9), ("a", 0.9)),
+        ("a", ("a", 0.9), ("b", 0.9)),
+        ("b", ("b", 0.9), ("b", 0.9)),
+        ("oos", ("b", 0.9), ("b", 0.9)),
+    )
+    assert answered_of(rows) == Change(before=0.5, after=0.75)
+    assert answered_of(readings(("oos", ("b", 0.9), ("b", 0.9)))) is None
+
+
+def test_overconfidence_leaves_out_what_promises_too_little() -> None:
+    found = overconfidence_of(readings(("a", ("a", 0.8), ("b", 0.5)), ("a", ("b", 0.4), ("b", 0.5))))
+    assert found is not None
+    assert found.before == pytest.approx(0.2)
+    assert found.after == pytest.approx(0.5)
+    assert overconfidence_of(readings()) is None
 
 
 def test_calibration_is_of_all_rows() -> None:

@@ -5,9 +5,13 @@ from typing import Any
 import pytest
 
 from models.exam_report import Change, GoldenScore, Score
-from router.retraining.verdict import LEAST_ROWS, refusals_of
+from router.retraining.verdict import LEAST_ROWS, Figures, refusals_of
 
+EVEN = Change(before=0.04, after=0.04)
 GOOD = Score(n=200, right_before=180, right_after=180)
+
+
+FEW: dict[str, Any] = {"golden": GoldenScore(n=10), "held_out": Score(n=60), "n_out_of_scope": 0}
 
 
 def refusals(**changes: Any) -> tuple[str, ...]:
@@ -15,8 +19,7 @@ def refusals(**changes: Any) -> tuple[str, ...]:
         "golden": GoldenScore(n=50, right_before=50, right_after=50),
         "held_out": GOOD,
         "by_intent": {},
-        "oos_auroc": Change(before=0.95, after=0.95),
-        "ece": Change(before=0.04, after=0.04),
+        "figures": Figures(EVEN, EVEN, EVEN),
         "n_out_of_scope": 200,
         "allow_golden_loss": False,
         "loses_sets": False,
@@ -62,18 +65,26 @@ def test_no_intent_pays_for_the_others(n: int, right_after: int, passes: bool) -
     [(0.95, 0.94, 200, True), (0.95, 0.92, 200, False), (0.95, 0.5, 99, True), (None, 0.5, 200, True)],
 )
 def test_out_of_scope_texts_are_still_told_apart(before: float | None, after: float, n: int, passes: bool) -> None:
-    found = refusals(oos_auroc=Change(before=before, after=after), n_out_of_scope=n)
+    found = refusals(figures=Figures(oos_auroc=Change(before=before, after=after)), n_out_of_scope=n)
     assert found == (() if passes else ("out of scope: AUROC is 0.920, was 0.950",))
 
 
 @pytest.mark.parametrize(
     ("before", "after", "passes"), [(0.01, 0.05, True), (0.01, 0.07, False), (0.10, 0.10, True), (0.10, 0.12, False)]
 )
-def test_confidences_hold(before: float, after: float, passes: bool) -> None:
-    found = refusals(ece=Change(before=before, after=after))
-    assert found == (() if passes else (f"calibration: ECE is {after:.3f}, was {before:.3f}",))
-    few = {"golden": GoldenScore(n=10), "held_out": Score(n=60), "n_out_of_scope": 0}
-    assert refusals(ece=Change(before=before, after=after), **few) == ()
+def test_confidences_do_not_promise_more_than_before(before: float, after: float, passes: bool) -> None:
+    figures = Figures(overconfidence=Change(before=before, after=after))
+    told = f"calibration: confidences promise {after:.3f} too much, it was {before:.3f}"
+    assert refusals(figures=figures) == (() if passes else (told,))
+    assert refusals(figures=figures, **FEW) == ()
+
+
+@pytest.mark.parametrize(("after", "passes"), [(0.9, True), (0.79, True), (0.77, False)])
+def test_as_much_is_answered_as_before(after: float, passes: bool) -> None:
+    figures = Figures(answered=Change(before=0.8, after=after))
+    told = "confidence: 77.0% of the rows are read right and acted on, it was 80.0%"
+    assert refusals(figures=figures) == (() if passes else (told,))
+    assert refusals(figures=figures, **FEW) == ()
 
 
 def test_several_intents_in_a_text_are_not_unlearned() -> None:
