@@ -49,20 +49,3 @@ def propensities(utilities: NDArray[np.float64], floor: float) -> NDArray[np.flo
     wins = np.bincount(utilities.argmax(axis=1), minlength=n_agents)
     shares: NDArray[np.float64] = wins * ((1.0 - floor) / n_draws) + floor / n_agents
     return shares
-
-
-def interval(alpha: float, beta: float, mass: float = 0.9) -> tuple[float, float]:
-    """Between which figures an agent's quality lies with probability `mass`, equally likely to be below and above.
-
-    Args:
-        alpha: of its posterior, > 0; so is `beta`.
-        mass: 0..1.
-
-    >>> [round(end, 3) for end in interval(8.0, 2.0)]
-    [0.571, 0.959]
-    """
-    # scipy takes a while to import, and a request for a decision never needs it
-    from scipy.special import betaincinv
-
-    tail = (1 - mass) / 2
-    return float(betaincinv(alpha, beta, tail)), float(betaincinv(alpha, beta, 1 - tail))

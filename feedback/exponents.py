@@ -20,6 +20,9 @@ PULL = 2.0
 SUM_UNIT = 1_000_000_000
 """Sums are whole numbers, in parts of this, so that they add up the same in any order."""
 
+MAX_VALUES = 16
+"""Exponents are kept for so many of those that they were learned from, until the next outcome."""
+
 PAIRS = tuple((row, col) for row in range(4) for col in range(row, 4))
 
 Vector = tuple[float, float, float, float]
@@ -50,25 +53,17 @@ class Exponents:
     def __init__(self) -> None:
         self.n = 0
         self._sums = [0] * (4 + len(PAIRS))
+        self._values: dict[tuple[float, ...], Vector] = {}
 
     def value(self, base: Sequence[float]) -> Vector:
         """The exponents in the order of FEATURES, as learned from those of the policy (`base`)."""
-        least, most = BOUNDS
-        free = [
-            place for place in range(4) if least <= base[place] <= most and self._sums[4 + PAIRS.index((place,) * 2)]
-        ]
-        if not free:
-            return (float(base[0]), float(base[1]), float(base[2]), float(base[3]))
-        learned = [float(w) for w in base]
-        products = dict(zip(PAIRS, [each / SUM_UNIT for each in self._sums[4:]], strict=True))
-        matrix, right = [], []
-        for row in free:
-            fixed = sum([products[min(row, col), max(row, col)] * base[col] for col in range(4) if col not in free])
-            right.append(PULL * base[row] + self._sums[row] / SUM_UNIT - fixed)
-            matrix.append([products[min(row, col), max(row, col)] + (PULL if row == col else 0.0) for col in free])
-        for place, w in zip(free, _solved(matrix, right), strict=True):
-            learned[place] = min(max(w, least), most)
-        return (learned[0], learned[1], learned[2], learned[3])
+        asked = tuple(base)
+        found = self._values.get(asked)
+        if found is None:
+            if len(self._values) >= MAX_VALUES:
+                self._values.clear()
+            found = self._values[asked] = self._value(asked)
+        return found
 
     def learn_one(
         self, features: Sequence[float], reward: float, base: Sequence[float] = (1.0,) * 4, weight: float = 1.0
@@ -100,11 +95,30 @@ class Exponents:
     def add(self, sums: Sequence[int], sign: int = 1, n: int = 1) -> None:
         """Adds the sums of `n` outcomes, or with sign -1 takes them back."""
         self.n = max(self.n + sign * n, 0)
+        self._values.clear()
         self._sums = [old + sign * new for old, new in zip(self._sums, sums, strict=True)]
 
     def sums(self) -> list[int]:
         """A, then the upper half of M row by row, in parts of SUM_UNIT."""
         return list(self._sums)
+
+    def _value(self, base: tuple[float, ...]) -> Vector:
+        least, most = BOUNDS
+        free = [
+            place for place in range(4) if least <= base[place] <= most and self._sums[4 + PAIRS.index((place,) * 2)]
+        ]
+        if not free:
+            return (float(base[0]), float(base[1]), float(base[2]), float(base[3]))
+        learned = [float(w) for w in base]
+        products = dict(zip(PAIRS, [each / SUM_UNIT for each in self._sums[4:]], strict=True))
+        matrix, right = [], []
+        for row in free:
+            fixed = sum([products[min(row, col), max(row, col)] * base[col] for col in range(4) if col not in free])
+            right.append(PULL * base[row] + self._sums[row] / SUM_UNIT - fixed)
+            matrix.append([products[min(row, col), max(row, col)] + (PULL if row == col else 0.0) for col in free])
+        for place, w in zip(free, _solved(matrix, right), strict=True):
+            learned[place] = min(max(w, least), most)
+        return (learned[0], learned[1], learned[2], learned[3])
 
 
 def _solved(matrix: list[list[float]], right: list[float]) -> list[float]:

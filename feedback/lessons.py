@@ -151,6 +151,9 @@ def unpack(snapshot: bytes, at_ms: int) -> tuple[list[WeightRow], list[LearnerRo
     try:
         told = json.loads(zlib.decompress(snapshot))
         weights = [WeightRow(*row) for row in told["weights"]]
-        return weights, [LearnerRow(*key, body, at_ms) for *key, body in told["states"]]
+        return weights, [
+            LearnerRow(namespace, agent_id, version, body, at_ms)
+            for namespace, agent_id, version, body in told["states"]
+        ]
     except (zlib.error, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"this is no snapshot of a learner: {error}") from error

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from feedback.bandit import draw, interval, propensities
+from feedback.bandit import draw, propensities
 
 
 def test_the_same_seed_gives_the_same_draws() -> None:
@@ -41,11 +41,3 @@ def test_propensities_add_up_to_one() -> None:
 
     assert propensities(utilities, 0.02).sum() == pytest.approx(1.0, abs=1e-12)
     assert propensities(utilities, 0.02).min() >= 0.02 / 24
-
-
-@pytest.mark.parametrize(("alpha", "beta"), [(8.0, 2.0), (0.5, 9.5), (300.0, 200.0)])
-def test_an_interval_holds_its_mass(alpha: float, beta: float) -> None:
-    low, high = interval(alpha, beta, 0.8)
-    drawn = draw((alpha,), (beta,), 1.0, 50_000, seed=1)[:, 0]
-
-    assert [(drawn < low).mean(), (drawn > high).mean()] == pytest.approx([0.1, 0.1], abs=0.007)
