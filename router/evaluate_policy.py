@@ -202,6 +202,10 @@ def _verdict(
     if refusals:
         return Verdict("refused", 3, tuple(refusals))
     difference = difference_of(log, method_for(len(log)))
+    if np.ptp(log.value) == 0:
+        # where every outcome was the same, what was never seen may still be 3 in n (Hanley and Lippman-Hand 1983)
+        unseen = 3 / log.effective_size
+        difference = difference._replace(low95=difference.low95 - unseen, high95=difference.high95 + unseen)
     if difference.low95 > -margin:
         return Verdict("better" if difference.low95 > 0 else "not_worse", 0)
     if difference.high95 < 0:

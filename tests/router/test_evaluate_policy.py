@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from models.events import DecisionRow, Row
+from models.events import DecisionRow, OutcomeRow, Row
 from models.policy import Policy
 from router.evaluate_policy import evaluate_policy, known_policies
 from router.policy_file import parse_policy
@@ -135,6 +135,20 @@ async def test_a_difference_that_cannot_be_told_is_undecided_and_says_how_much_w
     assert (report["verdict"], report["exit_code"], codes(report)) == ("undecided", 3, {"wide_interval"})
     assert "outcomes" in report["refusals"][0]["text"]
     assert report["new"]["success"] is not None
+
+
+async def test_where_nothing_ever_failed_a_failure_may_only_not_have_been_seen() -> None:
+    def flawless(n: int) -> list[Row]:
+        rows = World(floor=0.4, cost_weight=0.3).rows(n)
+        return [
+            row._replace(body=row.body.replace("failed", "succeeded")) if isinstance(row, OutcomeRow) else row
+            for row in rows
+        ]
+
+    few = await evaluated(flawless(300), DEAR_FOR_REFUNDS)
+    assert (few["verdict"], few["exit_code"], few["n_outcomes"]) == ("undecided", 3, 300)
+    many = await evaluated(flawless(2000), DEAR_FOR_REFUNDS)
+    assert (many["verdict"], many["exit_code"]) == ("not_worse", 0)
 
 
 async def test_how_much_worse_counts_as_not_worse_is_said_by_the_margin() -> None:
