@@ -49,7 +49,7 @@ def overconfidence(confidences: _Floats, is_right: _Bools) -> float:
 def _gaps(confidences: _Floats, is_right: _Bools) -> _Floats:
     """Of each bin, the sum of its confidences less how many are right."""
     bins = np.minimum((confidences * _N_BINS).astype(np.int64), _N_BINS - 1)
-    return np.bincount(bins, confidences - is_right, minlength=_N_BINS)
+    return np.bincount(bins, confidences - is_right, minlength=_N_BINS).astype(np.float64)
 
 
 def macro_f1(expected: Sequence[str], read: Sequence[str]) -> float:

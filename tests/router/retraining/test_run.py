@@ -228,6 +228,29 @@ def test_the_model_in_force_is_the_one_that_is_compared_with(tmp_path: Path) -> 
         retrain(url, tmp_path / "base", base=tmp_path / "base")
 
 
+def test_an_encoder_that_was_tuned_for_the_model_in_force_goes_along(tmp_path: Path) -> None:
+    url = make_store(tmp_path, some_outcomes())
+    retrain(url, tmp_path / "base")
+    (tmp_path / "base" / "encoder").mkdir()
+    (tmp_path / "base" / "encoder" / "manifest.json").write_text("{}")
+    retrain(url, tmp_path / "out", base=tmp_path / "base")
+    assert (tmp_path / "out" / "encoder" / "manifest.json").read_text() == "{}"
+
+
+def test_a_model_that_reads_several_intents_stays_one(tmp_path: Path) -> None:
+    url = make_store(tmp_path, some_outcomes())
+    several = tmp_path / "several.jsonl"
+    pairs = [(one, other) for one in TEXTS["track_parcel"] for other in TEXTS["get_invoice"]]
+    rows = [{"text": f"{one} and {other}", "intents": ["track_parcel", "get_invoice"]} for one, other in pairs]
+    several.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    retrain(url, tmp_path / "base", examples=[several])
+    assert load_heads(tmp_path / "base").relevance is not None
+    assert report_of(tmp_path / "base").n_examples["examples"] == len(pairs)
+    retrain(url, tmp_path / "out", base=tmp_path / "base")
+    assert load_heads(tmp_path / "out").relevance is None
+    assert report_of(tmp_path / "out").refusals[-1].startswith("several intents in one text")
+
+
 def test_few_rows_are_no_evidence(tmp_path: Path) -> None:
     retrain(make_store(tmp_path, settled("d1", "a bed for the night", "book_hotel")), tmp_path / "out")
     report = report_of(tmp_path / "out")
