@@ -24,6 +24,10 @@ MAX_VALUES = 16
 """Exponents are kept for so many of those that they were learned from, until the next outcome."""
 
 PAIRS = tuple((row, col) for row in range(4) for col in range(row, 4))
+"""The products of gradients that are summed, as they follow the four sums of A."""
+
+PLACE_OF = tuple(tuple(4 + PAIRS.index((min(row, col), max(row, col))) for col in range(4)) for row in range(4))
+"""The place of each product among the sums."""
 
 Vector = tuple[float, float, float, float]
 
@@ -104,18 +108,16 @@ class Exponents:
 
     def _value(self, base: tuple[float, ...]) -> Vector:
         least, most = BOUNDS
-        free = [
-            place for place in range(4) if least <= base[place] <= most and self._sums[4 + PAIRS.index((place,) * 2)]
-        ]
-        if not free:
-            return (float(base[0]), float(base[1]), float(base[2]), float(base[3]))
-        learned = [float(w) for w in base]
-        products = dict(zip(PAIRS, [each / SUM_UNIT for each in self._sums[4:]], strict=True))
+        sums = self._sums
+        free = [place for place in range(4) if sums[PLACE_OF[place][place]] and least <= base[place] <= most]
+        fixed = [place for place in range(4) if place not in free]
         matrix, right = [], []
         for row in free:
-            fixed = sum([products[min(row, col), max(row, col)] * base[col] for col in range(4) if col not in free])
-            right.append(PULL * base[row] + self._sums[row] / SUM_UNIT - fixed)
-            matrix.append([products[min(row, col), max(row, col)] + (PULL if row == col else 0.0) for col in free])
+            places = PLACE_OF[row]
+            matrix.append([sums[places[col]] / SUM_UNIT + (PULL if row == col else 0.0) for col in free])
+            given = sum([sums[places[col]] * base[col] for col in fixed])
+            right.append(PULL * base[row] + (sums[row] - given) / SUM_UNIT)
+        learned = [float(w) for w in base]
         for place, w in zip(free, _solved(matrix, right), strict=True):
             learned[place] = min(max(w, least), most)
         return (learned[0], learned[1], learned[2], learned[3])
