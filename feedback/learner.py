@@ -265,7 +265,7 @@ class Learner:
             state = self._memory.state(agent)
             pending = n_routed - state.routed
             if pending and (first in (None, agent) or pending >= DECAY_AFTER):
-                factor = policy.drift.decay**pending
+                factor = policy.drift.decay**pending if policy.drift.enabled else 1.0
                 rows += self._memory.evidence.scale(agent, factor, factor)
                 state.drift.scale(factor, factor)
                 state.routed = n_routed

@@ -193,6 +193,19 @@ def test_evidence_on_a_demoted_agent_decays_with_each_routed_request() -> None:
     assert own.due(POLICY, at_ms=6).rows == []
 
 
+def test_nothing_decays_where_drift_is_not_watched() -> None:
+    own = learner()
+    teach(own, 200)
+    while not own.learn_one(lesson(reward=0.0), POLICY).is_alarm:
+        pass
+    before = own.evidence_of(AGENT, "billing")
+    for _ in range(100):
+        own.routed("default")
+    own.due(UNCAPPED, at_ms=5)
+
+    assert own.evidence_of(AGENT, "billing") == before
+
+
 def test_evidence_on_others_does_not_decay() -> None:
     own = learner()
     teach(own, 20, agent=OTHER)
