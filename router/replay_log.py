@@ -116,7 +116,8 @@ async def replay_log(seals: SqlSeals, replayer: Replayer, *, limit: int | None, 
     counts: Counter[str] = Counter()
     parts: Counter[str] = Counter()
     taken: Counter[str] = Counter()
-    n_partial, examples = 0, []
+    examples: list[Replayed] = []
+    n_partial = 0
     before = await seals.chain_at(after)
     async for page in _pages(seals, after):
         for seal, row in page:

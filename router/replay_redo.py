@@ -164,9 +164,10 @@ class Redo:
             thresholds=case.policy.confidence,
             wait_ms=0.0,
         )
-        check_reading(reading.parts[place], given.sealed)
+        part: Reading = reading.parts[place]
+        check_reading(part, given.sealed)
         given.is_read = True
-        return reading.parts[place]
+        return part
 
     async def _snapshot(self, record: SealedRecord) -> Snapshot:
         digests = record.inputs["digests"]

@@ -28,7 +28,8 @@ from router.stores.generations import SqlGenerations
 _MOST_SNAPSHOTS = 4
 _MOST_HEADS = 2
 
-T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class World:
@@ -164,7 +165,7 @@ def _read(policy: bytes, cards: Sequence[bytes]) -> tuple[Policy, list[AgentCard
     return Policy.model_validate_json(policy), [AgentCard.model_validate_json(card) for card in cards]
 
 
-def _keep(kept: OrderedDict[T, object], name: T, one: object, most: int) -> None:
+def _keep(kept: OrderedDict[K, V], name: K, one: V, most: int) -> None:
     kept[name] = one
     kept.move_to_end(name)
     if len(kept) > most:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, Select, bindparam, func, insert, literal_column, select
+from sqlalchemy import Connection, Integer, Select, bindparam, func, insert, literal_column, select
 
 from models.events import DecisionRow
 from router.seals import GENESIS, N_SALT_BYTES, Seal, chained, record_digest
@@ -113,7 +113,7 @@ class SqlSeals:
 
     async def count(self) -> tuple[int, int]:
         """How many seals there are, and how many were ever made: fewer means that the newest were taken away."""
-        ever = literal_column("coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'seals'), 0)")
+        ever = literal_column("coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'seals'), 0)", Integer)
 
         def work(connection: Connection) -> tuple[int, int]:
             n, last = connection.execute(select(func.count(), ever).select_from(seals)).one()

@@ -17,7 +17,7 @@ SAID = (
     "what is the weather on the moon",
     "when do i get my deposit back, and please cancel my bike rental",
 )
-ASKED = (
+ASKED: tuple[dict[str, Any], ...] = (
     {"intent": "deposit_status", "payload": {"amount": 30}},
     {"intent": "erase_rider_data"},
     {"intent": "book_bike", "response_timeout_ms": 300},
@@ -27,8 +27,8 @@ ASKED = (
 
 def test_decisions_are_equal_after_a_restart_with_other_cards_policy_and_classifiers(serve: Serve) -> None:
     server = serve(*SHOP_OPTIONS, env=CLASSIFYING)
-    wanted = [{"utterance": text} for text in SAID] + list(ASKED)
-    bodies: list[dict[str, Any]] = [{"namespace": SHOP_NAMESPACE, **each} for each in wanted]
+    wanted: list[dict[str, Any]] = [*({"utterance": text} for text in SAID), *ASKED]
+    bodies = [{"namespace": SHOP_NAMESPACE, **each} for each in wanted]
     decided = [server.client.post("/route?explain=true", json=body).json() for body in bodies]
     assert {each["action"] for each in decided} >= {"invoke", "fallback"}
     assert any(each["parts"] for each in decided)
