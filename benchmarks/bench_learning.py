@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmarks.learning_data import LearningData
 from benchmarks.learning_fixture import drift_row, fixture_row
+from benchmarks.learning_nine import offline_row, online_row
 from benchmarks.learning_routellm import routellm
 from benchmarks.report import Report
 from intent.embedder import bundled
@@ -32,7 +33,7 @@ class Bench:
         self.report = report
         self.options = options
         self.n_seeds: int = _QUICK_SEEDS if options.quick else options.seeds
-        self._cache = cache
+        self.cache = cache
         self._data: LearningData | None = None
 
     @property
@@ -45,13 +46,15 @@ class Bench:
         if self.options.data is None:
             raise SystemExit("this row reads tables: name their folder with --data DIR")
         if self._data is None:
-            vectors = VectorCache(bundled(), self._cache / "vectors.npz", n_threads=1)
+            vectors = VectorCache(bundled(), self.cache / "vectors.npz", n_threads=1)
             self._data = LearningData(self.options.data, vectors)
         return self._data
 
 
 ROWS: dict[str, Callable[[Bench], None]] = {
     "routellm": lambda bench: routellm(bench.report, bench.data, bench.n_seeds),
+    "nine": lambda bench: offline_row(bench.report, bench.data, bench.cache),
+    "online": lambda bench: online_row(bench.report, bench.data, bench.cache, bench.n_seeds),
     "fixture": lambda bench: fixture_row(bench.report, bench.n_seeds),
     "drift": lambda bench: drift_row(bench.report, bench.n_seeds),
 }

@@ -68,8 +68,9 @@ class LearningData:
         return self._table(rows, "subject", ("weak", "strong"), rewards, [prices["weak"], prices["strong"]])
 
     def nine(self, part: str) -> OutcomeTable:
-        """LLMRouter's nine models, `train` or `test`."""
-        rows = self._rows(f"llmrouter9_{part}")
+        """LLMRouter's nine models: `train`, `test`, or `all` for one after the other."""
+        parts = ("train", "test") if part == "all" else (part,)
+        rows = [row for each in parts for row in self._rows(f"llmrouter9_{each}")]
         models = self._models("llmrouter9")
         agents = tuple(each["model"] for each in models)
         rewards = np.array([[row["scores"][agent] for agent in agents] for row in rows], dtype=np.float64)
