@@ -33,8 +33,9 @@ def server(serve: Serve) -> Server:
         if number >= N_ROUTED:
             request["caller_choice"] = {"agent_id": "dear"}
         decision = client.post("/route", json=request).raise_for_status().json()
-        status = "succeeded" if rng.random() < 0.7 else "failed"
-        told = {"decision_id": decision["decision_id"], "status": status, "latency_ms": 100, "cost_usd": 0.5}
+        # answers that are bad, as failures would open a breaker
+        told = {"decision_id": decision["decision_id"], "status": "succeeded", "quality": round(rng.random(), 2)}
+        told |= {"latency_ms": 100, "cost_usd": 0.5}
         assert client.post("/feedback", json=told).status_code == 202
     # what is recorded is written beside the requests
     server.stop()
