@@ -15,14 +15,16 @@ from intent.heads import Heads
 from intent.model_folder import Origin, read_manifest, save_heads
 from models.events import DecisionRow, OutcomeRow, Row, ShadowRow
 from models.exam_report import EXAM_FILE, ExamReport, Score
+from models.ports import Embedder
 from tests.builders import START_MS, capability, card
-from tests.intent.fitted import examples_on, vectors_on
+from tests.intent.fitted import examples_on
 
 ENCODER = DummyEmbedder().encoder_id
+_ROOMY = {"max_inflight": 1000}
 CARDS = (
-    card("canceller", capability("cancel_order", ["please cancel my order", "stop the order I placed"])),
-    card("tracker", capability("track_parcel", ["where is my parcel", "has it shipped"])),
-    card("refunder", capability("refund_status", ["has my refund arrived", "when do I get my money back"])),
+    card("canceller", capability("cancel_order", ["please cancel my order", "stop the order I placed"]), **_ROOMY),
+    card("tracker", capability("track_parcel", ["where is my parcel", "has it shipped"]), **_ROOMY),
+    card("refunder", capability("refund_status", ["has my refund arrived", "when do I get my money back"]), **_ROOMY),
 )
 SAID = {
     "cancel_order": "cancel the order I placed please",
@@ -37,18 +39,23 @@ _AGENTS = [["default", each.agent_id, each.version] for each in CARDS]
 
 def good_heads() -> Heads:
     """They read as the cards mean it."""
-    return _fitted(examples_on(*CARDS))
+    return fitted(DummyEmbedder(), is_good=True)
 
 
 def bad_heads() -> Heads:
     """They take every intent for another one."""
-    return _fitted([Example(each.text, _WRONG[each.intent]) for each in examples_on(*CARDS)])
+    return fitted(DummyEmbedder(), is_good=False)
 
 
-def _fitted(examples: Sequence[Example]) -> Heads:
-    more = [Example(f"{text} {word}", intent) for text, intent, *_ in examples for word in ("now", "today", "again")]
-    known = [*examples, *more]
-    return fit(known, {text: each.vector for text, each in vectors_on(known).items() if each.is_trusted})
+def fitted(encoder: Embedder, *, is_good: bool) -> Heads:
+    """Heads for the three intents; bad ones take every intent for another one."""
+    examples = [
+        Example(f"{text}{more}", intent if is_good else _WRONG[intent])
+        for text, intent, *_ in examples_on(*CARDS)
+        for more in ("", " now", " today", " again")
+    ]
+    vectors = {text: encoder.embed(text) for text, *_ in examples}
+    return fit(examples, {text: each.vector for text, each in vectors.items() if each.is_trusted})
 
 
 def model_folder(folder: Path, heads: Heads, *, encoder_id: str | None = ENCODER, refusals: Sequence[str] = ()) -> Path:
