@@ -1,8 +1,11 @@
-"""RetentionStore: what the policy's ages are carried out on."""
+"""What the policy's ages are carried out on, and where imports are noted."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
+
+from models.events import LearnerRow, WeightRow
 
 
 class RetentionStore(Protocol):
@@ -31,6 +34,16 @@ class RetentionStore(Protocol):
 
     async def give_back(self, n_pages: int) -> int:
         """Give at most so many free pages back to the file system; how many pages are still free then."""
+
+
+class ImportStore(Protocol):
+    """Where it is noted which files of past outcomes were imported."""
+
+    async def has(self, sha256: str) -> bool:
+        """Whether a file with this content was imported."""
+
+    async def put(self, sha256: str, rows: Sequence[WeightRow | LearnerRow], at_ms: int) -> bool:
+        """Add what a file taught, all in one transaction; False, and nothing is done, where it was imported before."""
 
 
 class Dropped(NamedTuple):

@@ -8,6 +8,7 @@ from router.cli import (
     cards,
     evaluate,
     failures,
+    feedback,
     keys,
     models,
     promote,
@@ -17,6 +18,7 @@ from router.cli import (
     route,
     serve,
     store,
+    subjects,
     trace,
     train,
 )
@@ -33,6 +35,8 @@ app.add_typer(cards.app, name="cards")
 app.add_typer(keys.app, name="keys")
 app.add_typer(models.app, name="models")
 app.add_typer(reviews.app, name="reviews")
+app.add_typer(feedback.app, name="feedback")
+app.add_typer(subjects.app, name="subjects")
 app.command("trace")(trace.trace)
 app.command("replay")(replay.replay)
 app.command("failures")(failures.failures)

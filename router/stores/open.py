@@ -19,7 +19,7 @@ from models.ports import (
     WeightStore,
 )
 from models.promotion import PromotionStore
-from models.retention import RetentionStore
+from models.retention import ImportStore, RetentionStore
 from models.review import ReviewStore
 from models.subject import SubjectStore
 from router.clock import SystemClock
@@ -27,6 +27,7 @@ from router.stores.cards import SqlCards
 from router.stores.database import Database
 from router.stores.generations import SqlGenerations
 from router.stores.heartbeats import SqlHeartbeats
+from router.stores.imports import SqlImports
 from router.stores.keys import SqlKeys
 from router.stores.policies import SqlPolicies
 from router.stores.promotions import SqlPromotions
@@ -65,6 +66,7 @@ class Store:
     promotions: PromotionStore
     subjects: SubjectStore
     retention: RetentionStore
+    imports: ImportStore
     close: Callable[[], Awaitable[None]]
 
 
@@ -100,6 +102,7 @@ async def open_store(url: str, *, clock: Clock | None = None) -> AsyncIterator[S
             promotions=SqlPromotions(database),
             subjects=SqlSubjects(database, tickets.recount),
             retention=SqlRetention(database),
+            imports=SqlImports(database),
             close=database.close,
         )
     finally:

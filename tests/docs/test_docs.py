@@ -18,6 +18,8 @@ from intent.llm.escalated import EscalationStatus, Origin
 from models import candidate, card, decision, errors, learning_policy, live_policy, policy, request
 from models.events import EventType
 from models.key import ADMIN, READ
+from models.learning_policy import RetentionPolicy
+from models.past_outcome import PastOutcome
 from models.settings import Settings
 from router.app import CALLS
 from router.cli.main import app
@@ -303,3 +305,19 @@ async def test_every_metric_is_told(tmp_path: Path) -> None:
 
 def test_permissions_of_the_service_are_told() -> None:
     assert {READ, ADMIN} == set(named(sections(page("operation.md"))["Keys"])) & {READ, ADMIN}
+
+
+def test_a_past_outcome_is_told_field_by_field() -> None:
+    assert named(sections(page("feedback.md"))["Past outcomes"]) == fields(PastOutcome)
+
+
+def test_the_ways_to_keep_utterances_are_told() -> None:
+    kept = get_args(RetentionPolicy.model_fields["utterances"].annotation)
+
+    assert named(sections(page("privacy.md"))["What is kept"]) == list(kept)
+
+
+def test_each_age_is_told() -> None:
+    ages = [name for name in fields(RetentionPolicy) if name.endswith("_days")]
+
+    assert named(sections(page("privacy.md"))["For how long"]) == ages

@@ -17,6 +17,7 @@ from models.card import AgentCard
 from models.errors import InvalidRequestError
 from models.heartbeat import Heartbeat
 from models.outcome import Outcome
+from models.past_outcome import PastOutcome
 from models.request import RouteRequest
 from models.settings import Settings
 from router.app import CALLS
@@ -44,6 +45,7 @@ KINDS = {
     ("json", "card"),
     ("json", "heartbeat"),
     ("json", "outcome"),
+    ("json", "past"),
     ("json", "problem"),
     ("json", "request"),
     ("json", "told"),
@@ -87,6 +89,11 @@ def test_a_card_to_put_is_valid(example: Example) -> None:
     card = AgentCard.model_validate({"agent_id": "any", **loads(example.text.encode())})
 
     assert check_card(card) == ()
+
+
+@pytest.mark.parametrize("example", of("json", "past"))
+def test_a_past_outcome_is_valid(example: Example) -> None:
+    assert PastOutcome.model_validate_json(example.text).read
 
 
 @pytest.mark.parametrize("example", of("yaml", "policy"))
