@@ -134,13 +134,13 @@ class Learning:
         rules = policy.learning
         step = opened.steps[outcome.attempt - 1]
         worth = reward(outcome, charged, step.slice_ms, rules.reward)
-        if worth is None or not opened.intents or not self.watch.trusts(opened.caller):
+        if worth is None or not opened.intents or not self.watch.trusts(opened.teller):
             return _NOTHING
         lesson = Lesson(
             agent=step.agent,
             intents=opened.intents,
             reward=worth,
-            caller=opened.caller,
+            caller=opened.teller,
             # what the formula saw was of the first attempt's agent
             features=opened.features if outcome.attempt == 1 else None,
             cost_usd=outcome.cost_usd,

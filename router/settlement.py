@@ -113,7 +113,7 @@ class Settlement:
 
     def _watch(self, opened: OpenDecision, is_odd: bool) -> Sequence[Row]:
         at_ms = int(self._clock.now_ms())
-        return self._learning.watched(opened.caller, is_odd, self._registry.snapshot.policy, at_ms)
+        return self._learning.watched(opened.teller, is_odd, self._registry.snapshot.policy, at_ms)
 
     def _recharged(self, opened: OpenDecision, attempt: int, wall_ms: int) -> list[Row]:
         """Rows of an earlier outcome that is charged to another than before: it is learned from, or no longer."""

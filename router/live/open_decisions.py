@@ -93,6 +93,11 @@ class OpenDecision:
     features: tuple[float, float, float, float] | None = None
     is_shadow: bool = False
 
+    @property
+    def teller(self) -> str:
+        """In whose name its outcomes are learned from: the key's, as a key may speak in many names."""
+        return self.key or self.caller
+
     def follows(self, attempt: int, status: str) -> Step | None:
         """The step that the plan takes after this end of an attempt."""
         return next((step for step in self.steps[attempt:] if status in step.on), None)
