@@ -105,6 +105,12 @@ class History:
             outcome = Outcome(decision_id=decision.decision_id, attempt=1, status="failed", latency_ms=50.0)  # type: ignore[arg-type]
             await self._parts["live"].settlement.settle([outcome], OPEN)
 
+    async def measure(self, asked: RouteRequest, latency_ms: float) -> None:
+        """Let the agent of a request take so long."""
+        decision, _ = await self._parts["service"].route(asked, OPEN)
+        told = {"decision_id": decision.decision_id, "attempt": 1, "status": "succeeded", "latency_ms": latency_ms}
+        await self._parts["live"].settlement.settle([Outcome.model_validate(told, strict=False)], OPEN)
+
     async def all_ways(self) -> None:
         """One decision of each kind."""
         await self._chosen()
@@ -165,6 +171,11 @@ class History:
         await self.route("at_capacity", request(intent="full", caller=planner))
         await self.fail(request(intent="sick"))
         await self.route("breaker_open", request(intent="sick"))
+        for number in range(30):
+            await self.measure(request(intent="versions"), 4000.0 + number)
+        self._clock.advance(2000)  # figures are looked at again once a second
+        await self.route("measured", request(intent="versions"))
+        await self.route("too slow", request(intent="versions", response_timeout_ms=8000))
         for name in ("tickets", "brave"):
             await self._parts["registry"].put(card("weak", capability("weak"), namespace=name))
             await self.fail(request(intent="weak", namespace=name))

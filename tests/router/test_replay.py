@@ -86,6 +86,16 @@ async def test_without_its_text_a_decision_is_replayed_from_the_reading_that_was
     assert "reading" not in found.checked
 
 
+def test_measured_figures_are_what_was_sealed(made: Made) -> None:
+    store, ids = made
+    inputs = json.loads(column(store, ids["measured"], "inputs"))
+    assert inputs["timeouts_ms"]["default/old/1.0.0"] == pytest.approx(2 * 4028 + 500, abs=5)
+    assert inputs["contenders"][0][-1] == pytest.approx(4014.5, abs=1)
+    late = json.loads(column(store, ids["too slow"], "inputs"))
+    assert late["left_out"] == [["default/old/1.0.0", "deadline"]]
+    assert late["timeouts_ms"] == inputs["timeouts_ms"]
+
+
 def first_card(store: Path) -> tuple[str, bytes]:
     with closing(sqlite3.connect(store)) as connection:
         rows = connection.execute("SELECT digest, body FROM generations WHERE kind = 'card'").fetchall()
