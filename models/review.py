@@ -25,7 +25,7 @@ class StoredReview(NamedTuple):
     """A correction as the store has it; instants in milliseconds since the epoch.
 
     Attributes:
-        caller: in whose name the decision was asked.
+        caller: name of the key that asked, else the agent in whose name the decision was asked.
         text: the utterance, as far as it is kept; None where there is none.
         intent: the one that was read.
         correct_intent: the one that was meant, as the caller says.

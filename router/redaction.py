@@ -35,6 +35,11 @@ _DATES_FROM = datetime(2000, 1, 1, tzinfo=UTC)
 _OF_REQUEST = ("payload", "constraints")
 
 
+def is_digest(text: str) -> bool:
+    """Whether it stands in place of a text that is not kept."""
+    return _DIGEST.fullmatch(text) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Redaction:
     """One way to keep requests.
@@ -61,7 +66,7 @@ class Redaction:
         'sha256:5802e7'
         """
         if self.mode == "digest":
-            return text if _DIGEST.fullmatch(text) else self._digest(text)
+            return text if is_digest(text) else self._digest(text)
         return text if self.keeps_all else _Masks().text(text)
 
     def texts(self, request: bytes, answer: bytes) -> tuple[bytes, bytes]:
@@ -119,7 +124,7 @@ class Redaction:
 
     def _value(self, value: Any, masks: _Masks, *, is_object: bool) -> Any:
         if self.mode == "digest":
-            if isinstance(value, str) and _DIGEST.fullmatch(value):
+            if isinstance(value, str) and is_digest(value):
                 return value
             digest = self._digest(canonical(value).decode())
             return {"digest": digest} if is_object else digest

@@ -14,9 +14,7 @@ from models.ports import Clock
 from models.review import Review, ReviewFilter, ReviewPage, ReviewState, ReviewStore, StoredReview, Verdict
 from router.live.open_decisions import OpenDecision
 from router.permit import Grants
-
-_NO_TEXT = "sha256:"
-"""What a digest in place of a text begins with."""
+from router.redaction import Redaction, is_digest
 
 
 def review_of(
@@ -30,7 +28,7 @@ def review_of(
     """The correction that an outcome brings, or takes back (then its `correct_intent` is empty); None for neither.
 
     Args:
-        opened: the decision; its utterance is written down as it is, so have it redacted before where it must be.
+        opened: the decision; its utterance is taken as it is.
         outcome: of it, one that counts.
         before: the outcome that it amends; None where it is the first of its attempt.
         read_intent: the intent that the decision named.
@@ -48,13 +46,45 @@ def review_of(
     return ReviewRow(
         review_id=new_id(),
         decision_id=opened.decision_id,
-        caller=opened.caller,
+        # a key may speak in the names of many agents
+        caller=opened.key or opened.caller,
         namespace=opened.namespace,
         text=opened.utterance if meant else None,
         intent=read_intent,
         correct_intent=meant or "",
         created_at=wall_ms,
     )
+
+
+class Corrections:
+    """Makes the rows of corrections, with as much of the utterance as the policy has kept.
+
+    Args:
+        new_id: makes ids, in the order of time.
+        redaction_key: of digests.
+    """
+
+    def __init__(self, new_id: Callable[[], str], redaction_key: bytes) -> None:
+        self._new_id = new_id
+        self._redaction_key = redaction_key
+
+    def rows(
+        self, opened: OpenDecision, outcome: Outcome, before: Outcome | None, policy: Policy, wall_ms: int
+    ) -> list[ReviewRow]:
+        """The row of the correction that an outcome brings or takes back; none for neither.
+
+        Args:
+            opened: the decision.
+            outcome: of it, one that counts.
+            before: the outcome that it amends; None where it is the first of its attempt.
+            policy: the whole one.
+            wall_ms: now (epoch).
+        """
+        row = review_of(opened, outcome, before, opened.intent, wall_ms, self._new_id)
+        if row is None or row.text is None:
+            return [] if row is None else [row]
+        redaction = Redaction(policy.retention.utterances, self._redaction_key)
+        return [row._replace(text=redaction.text(row.text))]
 
 
 def serves(cards: Iterable[AgentCard], policy: Policy, namespace: str, intent: str) -> bool:
@@ -119,7 +149,7 @@ class Reviews:
         return shown(decided)
 
     def _check(self, row: StoredReview) -> None:
-        if row.text is None or row.text.startswith(_NO_TEXT):
+        if row.text is None or is_digest(row.text):
             raise ConflictError(f"no text is kept of {row.review_id!r}, so nothing can be learned from it: reject it")
         if not self._served(row.namespace, row.correct_intent):
             raise ConflictError(

@@ -36,7 +36,7 @@ REVIEW_FORM = _object(
     {
         "review_id": {"type": "string"},
         "decision_id": {"type": "string"},
-        "caller": {"type": "string", "description": "In whose name the decision was asked."},
+        "caller": {"type": "string", "description": "Name of the key that asked, else of the agent."},
         "namespace": {"type": "string"},
         "text": {"type": ["string", "null"], "description": "The utterance, as far as it is kept."},
         "intent": {"type": ["string", "null"], "description": "The one that was read."},

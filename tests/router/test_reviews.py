@@ -1,17 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
 import pytest
 
 from models.errors import ConflictError, ForbiddenError, NotFoundError
+from models.learning_policy import RetentionPolicy
 from models.outcome import Outcome
 from models.policy import NamespacePolicy, Policy
 from models.review import ReviewFilter, ReviewState, StoredReview, Verdict
 from router.live.open_decisions import OpenDecision
 from router.permit import OPEN, Grants
-from router.reviews import Reviews, review_of, serves
+from router.reviews import Corrections, Reviews, review_of, serves
 from tests.builders import FakeClock, capability, card
 
 OPENED = OpenDecision(
@@ -31,7 +33,7 @@ def made(now: str | None, before: str | None = None, *, is_first: bool = False) 
 
 def test_a_correction_tells_what_was_read_and_what_was_meant() -> None:
     row = review_of(OPENED, outcome("refunds"), None, "orders", 1000, lambda: "r1")
-    assert row == ("r1", "d1", "web", "shop", "my money back", "orders", "refunds", 1000)
+    assert row == ("r1", "d1", "key", "shop", "my money back", "orders", "refunds", 1000)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +65,27 @@ def test_what_takes_a_correction_back_holds_no_text() -> None:
     row = review_of(OPENED, outcome(None), outcome("refunds"), "orders", 1000, lambda: "r1")
     assert row is not None
     assert (row.text, row.correct_intent) == (None, "")
+
+
+def test_a_correction_stands_in_the_name_of_its_key_else_of_its_agent() -> None:
+    keyless = replace(OPENED, key="")
+    row = review_of(keyless, outcome("refunds"), None, "orders", 1000, lambda: "r1")
+    assert row is not None
+    assert row.caller == "web"
+
+
+@pytest.mark.parametrize(
+    ("utterances", "kept"), [("full", "20 euros back"), ("redacted", "[amount] back"), ("digest", "sha256:")]
+)
+def test_a_correction_keeps_of_the_text_what_the_policy_says(utterances: Any, kept: str) -> None:
+    policy = Policy(retention=RetentionPolicy(utterances=utterances))
+    opened = replace(OPENED, utterance="20 euros back")
+    [row] = Corrections(lambda: "r1", b"key").rows(opened, outcome("refunds"), None, policy, 1000)
+    assert row.text is not None
+    assert row.text.startswith(kept)
+    assert Corrections(lambda: "r1", b"key").rows(opened, outcome("orders"), None, policy, 1000) == []
+    [withdrawn] = Corrections(lambda: "r1", b"key").rows(opened, outcome(None), outcome("refunds"), policy, 1000)
+    assert (withdrawn.text, withdrawn.correct_intent) == (None, "")
 
 
 def test_an_intent_is_served_where_requests_of_the_namespace_may_go() -> None:
