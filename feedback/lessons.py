@@ -7,6 +7,8 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import orjson
+
 from feedback.drift import Drift
 from models.card import AgentKey
 from models.events import LearnerRow, WeightRow
@@ -120,8 +122,9 @@ class AgentState:
             self.n_costs = n_costs
 
 
-encoded = json.JSONEncoder(separators=(",", ":")).encode
-"""JSON text; floats come back to the last bit."""
+def encoded(value: object) -> str:
+    """JSON text; floats come back to the last bit."""
+    return orjson.dumps(value).decode()
 
 
 def parsed(row: LearnerRow) -> dict[str, Any]:
