@@ -39,6 +39,7 @@ from router.permit import OPEN
 from router.pick import Picker
 from router.recorder import Recorder
 from router.registry import Registry
+from router.reviews import Corrections
 from router.service import Ids, RouteService
 from router.settlement import Settlement
 from router.snapshot import Entry, Snapshot
@@ -197,7 +198,7 @@ def desk_of(
     return Desk(
         service(Picker(Admission(live, clock), live, learning, None, clock)),
         service(NoTaking(NoAdmission(live, clock), live, learning, None, clock)),
-        Settlement(registry, live, learning, journal, clock),
+        Settlement(registry, live, learning, Corrections(ids.new, b""), journal, clock),
         live,
         Upkeep(live, lambda: snapshot, journal, clock, ids.new),
         journal,

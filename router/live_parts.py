@@ -25,6 +25,7 @@ from router.pick import Picker
 from router.readiness import Readiness
 from router.registry import Registry
 from router.repeats import Repeats
+from router.reviews import Corrections
 from router.settlement import Settlement
 from router.stores.open import Store
 from router.supervisor import Supervisor
@@ -67,6 +68,7 @@ async def live_parts(
     registry.on_swap.append(learning.follow)
     stack.push_async_callback(beats.save)
     queue = DegradeQueue(store.tickets, lambda: registry.snapshot.policy, clock, new_id)
+    corrections = Corrections(new_id, await store.retention.redaction_key())
     return LiveParts(
         live,
         beats,
@@ -74,7 +76,7 @@ async def live_parts(
         learning,
         WeightKeeper(learning, store.weights, journal, lambda: registry.snapshot.policy, clock),
         Picker(Admission(live, clock), live, learning, queue, clock),
-        Settlement(registry, live, learning, journal, clock),
+        Settlement(registry, live, learning, corrections, journal, clock),
         Repeats(journal, store.records, clock),
     )
 

@@ -80,7 +80,8 @@ class Corrections:
             policy: the whole one.
             wall_ms: now (epoch).
         """
-        row = review_of(opened, outcome, before, opened.intent, wall_ms, self._new_id)
+        read = opened.intents[0][0] if opened.intents else opened.intent
+        row = review_of(opened, outcome, before, read, wall_ms, self._new_id)
         if row is None or row.text is None:
             return [] if row is None else [row]
         redaction = Redaction(policy.retention.utterances, self._redaction_key)

@@ -19,6 +19,7 @@ from router.live.live import Live
 from router.live.open_decisions import OpenDecision, Told, of_record
 from router.permit import Grants
 from router.registry import Registry
+from router.reviews import Corrections
 from router.spans import Step, span_row
 
 STORED_MS = 5000.0
@@ -34,10 +35,19 @@ class Settlement:
     window; a state that has changed since (a breaker that opened) stays until its own rule moves it.
     """
 
-    def __init__(self, registry: Registry, live: Live, learning: Learning, journal: Journal, clock: Clock) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        live: Live,
+        learning: Learning,
+        corrections: Corrections,
+        journal: Journal,
+        clock: Clock,
+    ) -> None:
         self._registry = registry
         self._live = live
         self._learning = learning
+        self._corrections = corrections
         self._effects = Effects(live)
         self._journal = journal
         self._clock = clock
@@ -108,6 +118,8 @@ class Settlement:
         told = self._learning.take(opened, outcome, charged, snapshot.policy, wall_ms)
         learned += told.rows
         opened.told[outcome.attempt] = Told(outcome, charged.party.value, at_ms, told.learnt)
+        earlier = None if before is None else before.outcome
+        learned += self._corrections.rows(opened, outcome, earlier, snapshot.policy, wall_ms)
         self._journal.put([*self._rows(opened, outcome, charged, before, wall_ms), *learned])
         return _receipt(outcome, effect, charged.party.value)
 

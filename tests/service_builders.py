@@ -43,6 +43,7 @@ from router.permit import OPEN, Grants, namespaces_of
 from router.pick import Picker
 from router.recorder import Recorder
 from router.registry import Registry
+from router.reviews import Corrections
 from router.service import Ids, RouteService
 from router.settlement import Settlement
 from router.snapshot import Snapshot
@@ -205,7 +206,7 @@ def service_of(
         clock,
         counted_ids(seed),
     )
-    settlement = Settlement(registry, live, learning, journal, clock)
+    settlement = Settlement(registry, live, learning, Corrections(counted_ids().new, b""), journal, clock)
     return Desk(service, snapshot, journal, records, clock, live, settlement, learning)
 
 
