@@ -92,8 +92,7 @@ async def running(
         ModelError: the folder of trained classifiers cannot be used.
         StoreError: the store cannot be opened.
     """
-    clock = clock or SystemClock()
-    readiness = Readiness()
+    clock, readiness = clock or SystemClock(), Readiness()
     async with AsyncExitStack() as stack:
         stack.enter_context(_one_thread())
         encoder = await asyncio.to_thread(encoder_of, settings) if embedder is None else embedder
