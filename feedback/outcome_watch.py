@@ -31,7 +31,7 @@ class OutcomeWatch:
 
     >>> watch, policy = OutcomeWatch(), FreezePolicy(window=20)
     >>> for _ in range(40):
-    ...     watch.decided(policy); watch.told("web", False, policy)
+    ...     watch.told("web", False, policy); watch.decided(policy)
     >>> for _ in range(20):
     ...     watch.decided(policy)
     >>> watch.reason

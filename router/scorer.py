@@ -192,8 +192,9 @@ def choose(ranked: Sequence[Scored], blend: Blend, draw: float, shares: bool = T
 
     >>> a = Contender("a", "default", "1.0.0", 0.9, 0.9, 1.0, 1.0, cost=1, share_weight=30)
     >>> b = Contender("b", "default", "1.0.0", 0.9, 0.9, 1.0, 1.0, cost=1, share_weight=10)
-    >>> choose(order(score([a, b], Blend())), Blend(), draw=0.8)
-    Choice(index=1, propensity=0.25, propensities=(0.75, 0.25))
+    >>> choice = choose(order(score([a, b], Blend())), Blend(), draw=0.8)
+    >>> choice.index, choice.propensity, choice.propensities
+    (1, 0.25, (0.75, 0.25))
     """
     n_near = _count_near(ranked, blend.share_within) if shares else 1
     if n_near == 1:
