@@ -91,6 +91,13 @@ class Follower:
             await self.follow()
             await self._sleep(POLL_S)
 
+    async def begin(self) -> None:
+        """Put in force what the store says, before the first decision; an error is logged and shown."""
+        try:
+            await self.take_up()
+        except RouterError as error:
+            self._report(str(error))
+
     async def follow(self) -> None:
         """Read the store, and do what it says; an error is logged and shown, and what was in force stays so."""
         async with self._watching:

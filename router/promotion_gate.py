@@ -27,6 +27,7 @@ _FIXES = {
     "not_better": "wait for more outcomes, or retrain",
     "estimators_disagree": "wait for more outcomes",
 }
+_OF_DEPARTURES = frozenset({"untried_changes", "few_changes_tried"})
 
 
 class Judged(NamedTuple):
@@ -46,7 +47,7 @@ class Proof(NamedTuple):
     """What the gate says.
 
     Attributes:
-        skips_canary: it is better beyond the 99 % bound too.
+        skips_canary: it is better beyond the 99 % bound too, and what it does otherwise has been tried.
         figures: as JSON.
     """
 
@@ -76,7 +77,7 @@ def weigh(found: Sequence[Judged], limits: Limits) -> Proof:
 
     Equal choices are the support: where the candidate reads another intent, its agents were mostly never tried. So the
     departures themselves need no support here, as they do for a policy; but they may be no more than what the support
-    leaves, and the canary sees to them.
+    leaves, and the canary sees to them. It is left out only where exploration has tried the departures too.
     """
     import numpy as np
 
@@ -108,16 +109,18 @@ def weigh(found: Sequence[Judged], limits: Limits) -> Proof:
         min_effective=limits.gate_ess,
         min_support=limits.gate_support,
     )
-    refusals = [refusal for refusal in result.refusals if refusal.code != "untried_changes"]
+    refusals = [refusal for refusal in result.refusals if refusal.code not in _OF_DEPARTURES]
     n_other = sum(not each.body["is_same"] for each in found)
     figures = {**result.evidence(), "n_shadows": len(found), "n_decided_otherwise": n_other}
-    skips = not refusals and result.sndr is not None and result.sndr.low99 > 0
-    return Proof(_checks(result, refusals), skips, figures)
+    return Proof(_checks(result, refusals), result.skips_canary, figures)
 
 
 def _checks(result: Gate, refusals: Sequence[Refusal]) -> tuple[Check, ...]:
     if refusals:
-        return tuple(Check(each.code, False, each.text, _FIXES.get(each.code, "")) for each in refusals)
-    assert result.sndr is not None
+        return tuple(
+            Check(each.code, False, each.text, _FIXES.get(each.code, "wait for more outcomes")) for each in refusals
+        )
+    if result.sndr is None:
+        return (Check("gate", False, "there is nothing to estimate the difference from", "wait for more outcomes"),)
     told = f"better by {result.sndr.value:+.4f} ({result.sndr.low95:+.4f} to {result.sndr.high95:+.4f}, 95 %)"
     return (Check("gate", True, f"{told}, on {result.n_outcomes} outcomes"),)

@@ -52,11 +52,7 @@ async def promotions_of(
     ids: Ids,
     readiness: Readiness,
 ) -> PromotionParts:
-    """Build them; what is in force by the store is taken up.
-
-    Raises:
-        StoreError: the promotions cannot be read.
-    """
+    """Build them; what is in force by the store is taken up."""
     models = models_folder(settings.store)
     lanes = Lanes(Intake(pool, cascade, inline_rows=settings.inline_index_rows))
     live.learning.raised_floor = lanes.floor_now
@@ -72,7 +68,7 @@ async def promotions_of(
         readiness,
         is_model_named=settings.model is not None,
     )
-    await follower.take_up()
+    await follower.begin()
     return PromotionParts(lanes, Shadow(lanes, live.picker, pool, journal, clock), follower, models, ids.new)
 
 

@@ -20,9 +20,11 @@ _BASELINE_SPAN = 20_000
 
 def judged(told: ReadOutcome, policy: RewardPolicy) -> float | None:
     """What an outcome says of the reading that led to it, 0..1; None where it says nothing."""
-    outcome = Outcome.model_validate_json(told.body)
-    earned = reward(outcome, Charge(Party(told.charged), failed=False), told.slice_ms, policy)
-    return worth(outcome, told.intent, earned)
+    try:
+        outcome, party = Outcome.model_validate_json(told.body), Party(told.charged)
+    except ValueError:
+        return None  # of another release, or erased
+    return worth(outcome, told.intent, reward(outcome, Charge(party, failed=False), told.slice_ms, policy))
 
 
 async def baseline(store: PromotionStore, in_force: int | None, policy: RewardPolicy) -> Baseline:

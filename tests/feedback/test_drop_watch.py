@@ -14,7 +14,7 @@ MARGIN = 1.4
 
 
 def rewards(rng: np.random.Generator, n: int, mean: float) -> list[float]:
-    return (rng.random(n) < mean).astype(float).tolist()
+    return [float(drawn < mean) for drawn in rng.random(n)]
 
 
 def found_after(rng: np.random.Generator, before: float, mean: float, within: int) -> int | None:

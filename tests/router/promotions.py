@@ -107,7 +107,14 @@ def traffic(name: str, n: int, mean: float, promotion_id: int | None = None, see
 
 
 def shadowed(
-    promotion_id: int, n: int, *, other: float = 0.04, worth_of_other: float = 0.1, mean: float = 0.75, seed: int = 2
+    promotion_id: int,
+    n: int,
+    *,
+    other: float = 0.04,
+    worth_of_other: float = 0.1,
+    mean: float = 0.75,
+    tried: float = 0.0,
+    seed: int = 2,
 ) -> list[Row]:
     """Decisions that a candidate has read too.
 
@@ -117,20 +124,22 @@ def shadowed(
         other: share of those that it reads as another intent.
         worth_of_other: success rate of what was decided there.
         mean: success rate of the rest.
+        tried: probability with which exploration took the candidate's choice where it reads another one.
         seed: of the draws.
     """
     rng, rows = np.random.default_rng(seed), list[Row]()
     for number in range(n):
         key, is_other = f"shadow-{promotion_id}-{number:05d}", bool(rng.random() < other)
-        succeeded = bool(rng.random() < (worth_of_other if is_other else mean))
-        options = [[*_AGENTS[1], 1.0, 0.0 if is_other else 1.0]]
+        is_tried = is_other and bool(rng.random() < tried)
+        succeeded = bool(rng.random() < (worth_of_other if is_other and not is_tried else mean))
+        options = [[*_AGENTS[1], 1.0 - tried if is_other else 1.0, 0.0 if is_other else 1.0]]
         if is_other:
-            options.append([*_AGENTS[2], 0.0, 1.0])
+            options.append([*_AGENTS[2], tried, 1.0])
         body = {
             "intent": "refund_status" if is_other else "track_parcel",
             "logged_intent": "track_parcel",
             "is_same": not is_other,
-            "chosen": 0,
+            "chosen": int(is_tried),
             "options": options,
         }
         rows += [decided(key), ShadowRow(key, promotion_id, json.dumps(body), int(START_MS)), told(key, succeeded)]

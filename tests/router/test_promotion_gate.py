@@ -32,7 +32,8 @@ def weighed(n: int = 3200, limits: Limits = LIMITS, **fields: Any) -> Proof:
 def test_a_candidate_that_reads_otherwise_where_it_went_wrong_passes() -> None:
     proof = weighed()
     assert missing(proof) == set()
-    assert proof.skips_canary
+    # what it does otherwise was never tried: that is for the canary
+    assert not proof.skips_canary
     assert proof.checks[0].told.startswith("better by +0.02")
     assert proof.figures["n_shadows"] == 3200
     assert proof.figures["n_decided_otherwise"] == pytest.approx(128, abs=30)
@@ -62,9 +63,11 @@ def test_too_many_changes_at_once_lack_support() -> None:
     assert "fewer changes at a time" in proof.checks[0].fix
 
 
-def test_small_gains_pass_to_the_canary_but_do_not_skip_it() -> None:
-    proof = weighed(3200, other=0.02, worth_of_other=0.58, seed=4)
-    assert (missing(proof), proof.skips_canary) == (set(), False)
+def test_the_canary_is_left_out_where_the_departures_were_tried_and_are_clearly_better() -> None:
+    proof = weighed(tried=0.3)
+    assert (missing(proof), proof.skips_canary) == (set(), True)
+    barely = weighed(other=0.03, worth_of_other=0.3, tried=0.3, seed=21)
+    assert (missing(barely), barely.skips_canary) == (set(), False)
 
 
 def test_nothing_at_all_is_too_few() -> None:

@@ -72,7 +72,7 @@ def test_with_all_evidence_it_moves_on(url: str, folder: Path) -> None:
     code, out, errors = invoke("promote", str(folder), "--store", url)
     assert code == 0
     assert "better by" in out
-    assert "shadow -> full" in errors
+    assert "shadow -> canary" in errors
 
 
 def test_rolling_back_says_what_has_changed_and_is_told_in_the_trail(url: str, folder: Path) -> None:
