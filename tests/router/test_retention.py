@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+import asyncio
+import time
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from models.learning_policy import RetentionPolicy
 from models.retention import Dropped
 from router.retention import BATCH, DAY_MS, Retention
+from router.stores.open import open_store
 from tests.builders import START_MS, FakeClock
+from tests.router.asgi import speaking
+from tests.router.stores.samples import decision, event, url_of
 
 DAYS = {"decisions_days": 90.0, "outcomes_days": 400.0, "events_days": 30.0, "generations_days": 60.0}
 
@@ -125,3 +132,22 @@ async def test_free_pages_are_given_back_but_for_some() -> None:
     retention, _, _ = retention_of(shelf)
     await retention.drop()
     assert shelf.n_free < 2000
+
+
+async def test_a_service_drops_what_is_old_by_itself(tmp_path: Path) -> None:
+    old = decision("old")._replace(happened_at=1000)
+    fresh = decision("fresh")._replace(happened_at=int(time.time() * 1000))
+    async with open_store(url_of(tmp_path / "store.db")) as store:
+        await store.records.append([old, fresh, event(happened_at=1000)])
+    async with speaking(tmp_path, classifier=False) as (client, parts):
+        await until_gone(client, "/decisions/old")
+        response = await client.get("/decisions/old")
+        assert (response.status_code, response.json()["code"]) == (410, "erased")
+        assert (await client.get("/decisions/fresh")).status_code == 200
+        assert parts["readiness"].problems.get("retention") is None
+
+
+async def until_gone(client: httpx.AsyncClient, path: str) -> None:
+    async with asyncio.timeout(10):
+        while (await client.get(path)).status_code == 200:
+            await asyncio.sleep(0.01)
