@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import orjson
 from pydantic import ValidationError
@@ -32,6 +32,13 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+class _Kept(NamedTuple):
+    """Classifiers, and the digest of the bytes that they were read from."""
+
+    cascade: Cascade
+    packed: str
+
+
 class World:
     """Makes what decisions were made by again, and keeps the last few.
 
@@ -43,8 +50,8 @@ class World:
         self._vectors = vectors
         self._pool = pool
         self._snapshots: OrderedDict[tuple[str, str], Snapshot] = OrderedDict()
-        self._cascades: OrderedDict[str, Cascade] = OrderedDict()
-        self._packed: dict[str, str] = {}
+        self._cascades: OrderedDict[str, _Kept] = OrderedDict()
+        self._without_heads = Cascade(Calibration())
         self._trusted: set[str] = set()
         self._turn = asyncio.Lock()
 
@@ -86,19 +93,19 @@ class World:
             NotReplayableError: it does not hold them.
         """
         async with self._turn:
-            known = self._cascades.get(digest)
             if digest == NO_HEADS:
-                known = known or Cascade(Calibration())
-            elif known is None or digest not in self._trusted:
+                return self._without_heads
+            known = self._cascades.get(digest)
+            if known is None or digest not in self._trusted:
                 body = (await self._store.load(CLASSIFIER, [digest])).get(digest)
                 if body is None:
                     raise NotReplayableError(f"the archive does not hold the classifiers {digest:.12} any more")
-                if known is None or self._packed[digest] != digest_of(body):
-                    known = await self._unpacked(body, digest)
-                self._packed[digest] = digest_of(body)
+                packed = digest_of(body)
+                if known is None or known.packed != packed:
+                    known = _Kept(await self._unpacked(body, digest), packed)
                 self._trusted.add(digest)
             _keep(self._cascades, digest, known, _MOST_HEADS)
-            return known
+            return known.cascade
 
     async def _unpacked(self, body: bytes, digest: str) -> Cascade:
         cascade = Cascade(Calibration())

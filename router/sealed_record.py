@@ -48,7 +48,7 @@ class SealedRecord:
             inputs = orjson.loads(row.inputs)
             said = loads(row.request.encode())
             if not isinstance(inputs, dict) or "digests" not in inputs:
-                raise UnreadableError("it was recorded before inputs were sealed")
+                raise UnreadableError("its inputs are not sealed: it is of an earlier release, or was imported")
             if inputs.get("format") != FORMAT:
                 raise UnreadableError(f"its inputs are of format {inputs.get('format')}, this release reads {FORMAT}")
             return cls(row, RouteRequest.model_validate(said), inputs)

@@ -11,6 +11,8 @@ from intent.calibrate import Calibration
 from intent.cascade import Cascade
 from intent.embed_pool import EmbedPool
 from intent.fitter import FitError
+from intent.heads import Heads
+from intent.model_folder import read_manifest
 from models.card import AgentCard
 from models.policy import Confidence
 from router.card_vectors import CardVectors
@@ -33,6 +35,7 @@ class Bench:
     """A registry, the classifier that follows it, and what both hand on."""
 
     def __init__(self, pool: EmbedPool, folder: Path | None, timeout_s: float, retry_s: float = MINUTE_S) -> None:
+        self.kept: list[tuple[Heads | None, Heads | None]] = []
         store = MemoryStore()
         vectors = CardVectors(pool, store)
         self.folder = folder
@@ -40,8 +43,12 @@ class Bench:
         self.readiness = Readiness()
         self.registry = Registry(vectors, store, store, FakeClock())
         self.classifier = Classifier(
-            self.registry, vectors, self.cascade, folder=folder, timeout_s=timeout_s, retry_s=retry_s
+            self.registry, vectors, self.cascade, folder=folder, timeout_s=timeout_s, retry_s=retry_s, keep=self.keep
         )
+
+    async def keep(self, heads: Heads | None) -> None:
+        """Note new heads, and those in force meanwhile."""
+        self.kept.append((heads, self.cascade.heads))
 
     @property
     def snapshot(self) -> Snapshot:
@@ -117,6 +124,15 @@ async def test_a_restart_with_the_same_cards_loads_and_fits_nothing(pool: EmbedP
     await bench.classifier.catch_up()
     assert (bench.named("cancel order"), bench.cascade.generation) == ("cancel_order", 1)
     assert bench.written == written
+
+
+async def test_heads_are_handed_on_under_their_digest_before_they_are_in_force(pool: EmbedPool, kept: Path) -> None:
+    bench = await bench_of(pool, BOTH, folder=kept, timeout_s=NO_TIME_S)
+    await bench.classifier.catch_up()
+    [(heads, before)] = bench.kept
+    assert (heads, before) == (bench.cascade.heads, None)
+    assert heads is not None
+    assert heads.digest == read_manifest(kept).digest
 
 
 async def test_a_restart_with_other_cards_does_not_take_the_kept_heads(pool: EmbedPool, kept: Path) -> None:

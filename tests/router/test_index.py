@@ -164,3 +164,13 @@ def test_the_index_keeps_its_own_copy_of_the_rows() -> None:
 
 def test_the_examples_in_docstrings_hold() -> None:
     assert doctest.testmod(module) == (0, 1)
+
+
+def test_a_digest_tells_other_rows_another_order_and_another_shape() -> None:
+    rows = unit_rows(np.random.default_rng(1), 6, 16)
+    known = Index(rows).digest()
+    assert Index(rows.copy()).digest() == known
+    bent = rows.copy()
+    bent[3, 5] = np.nextafter(bent[3, 5], np.float32(2))
+    others = (bent, rows[::-1], rows[:5], np.ascontiguousarray(rows).reshape(3, 32), np.zeros((0, 16), np.float32))
+    assert len({known, *(Index(other).digest() for other in others)}) == 1 + len(others)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,14 @@ from intent.dummy_embedder import DummyEmbedder
 from models.request import Caller, RouteRequest
 from models.settings import Settings
 from router import answers
+from router.facts import Facts
 from router.journal import Journal
 from router.permit import OPEN
 from router.recorder import Recorder
 from router.running import running
 from router.wire import dumps
 from tests.builders import START_MS, FakeClock, capability, card, request, snapshot_of
+from tests.intent.fitted import BOTH, heads_of
 from tests.service_builders import Desk, MemoryRecords, case_of, counted_ids, key_grants, service_of
 
 
@@ -163,3 +166,22 @@ async def test_the_request_event_says_by_what_it_was_routed(sentence: str, inten
     desk = echo_desk()
     await desk.route(request(sentence, intent=intent))
     assert json.loads(desk.records.audit[0].payload)["by"] == by
+
+
+def digest_in(desk: Desk, number: int) -> str | None:
+    digest: str | None = json.loads(desk.records.decisions[number].inputs)["digests"]["classifier"]
+    return digest
+
+
+async def test_a_decision_names_its_classifiers_where_they_read_it_all_and_are_kept() -> None:
+    desk = echo_desk()
+    recorder = Recorder(desk.journal, archived=lambda heads: None if heads is None else heads.digest)
+    case = case_of(request("do echo"), desk.snapshot)
+    decision = answers.deny(case, 1.0)
+    known = replace(heads_of(BOTH), digest="ab" * 32)
+    for facts in (Facts(heads=known), Facts(heads=known, heads_changed=True), Facts()):
+        recorder.record(replace(case, facts=facts), decision)
+    given = case_of(request("do echo", intent="echo"), desk.snapshot)
+    recorder.record(replace(given, facts=Facts(heads=known)), decision)
+    await desk.journal.flush(1000)
+    assert [digest_in(desk, number) for number in range(4)] == ["ab" * 32, None, None, None]

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from models.policy import Policy
 from models.ports import Embedded
 from router.card_vectors import CardVectors
 from router.registry import Registry
+from router.snapshot import Snapshot
 from router.stores.open import open_store
 from tests.builders import FakeClock, capability, card, policy_of
 from tests.router.memory_store import MemoryStore, WaitingEmbedder, pool_of, registry_of
@@ -475,3 +476,33 @@ async def test_a_process_killed_right_after_it_answered_has_lost_nothing(tmp_pat
         await registry.start(None, None)
         assert agents(registry) == sorted(f"agent_{number}" for number in range(1, 20))
         assert registry.snapshot.policy == policy_of(hide_denied=True)
+
+
+async def test_a_snapshot_is_shown_with_its_cards_before_it_is_stored_or_swapped_in(
+    store: MemoryStore, registry: Registry
+) -> None:
+    seen: list[tuple[list[str], float, list[str]]] = []
+
+    async def look(snapshot: Snapshot, cards: Sequence[AgentCard]) -> None:
+        overridden = {known.agent_id: known.weight for known in snapshot.cards}
+        seen.append((sorted(known.agent_id for known in cards), overridden["filed"], agents(registry)))
+        # the operator's overrides are not on the cards that are shown
+        assert all(known.weight == 100 for known in cards)
+        assert "put_card" not in store.writes
+
+    await registry.set_policy(Policy.model_validate({"agents": {"filed": {"weight": 7.0}}}, strict=False))
+    registry.on_build = look
+    await registry.put(card("new"))
+    assert seen == [(["filed", "new"], 7.0, ["filed"])]
+
+
+async def test_a_snapshot_that_cannot_be_archived_changes_nothing(store: MemoryStore, registry: Registry) -> None:
+    async def refuse(_snapshot: Snapshot, _cards: Sequence[AgentCard]) -> None:
+        raise StoreError("the disk is full")
+
+    registry.on_build = refuse
+    before, writes = registry.snapshot, list(store.writes)
+    with pytest.raises(StoreError):
+        await registry.put(card("new"))
+    assert registry.snapshot is before
+    assert store.writes == writes

@@ -106,8 +106,8 @@ def test_every_member_is_in_a_section(read: Read) -> None:
 @pytest.mark.parametrize(
     ("inputs", "request_text", "said"),
     [
-        ('{"seed": 7}', "{}", "before inputs were sealed"),
-        ("[]", "{}", "before inputs were sealed"),
+        ('{"seed": 7}', "{}", "inputs are not sealed"),
+        ("[]", "{}", "inputs are not sealed"),
         ("{", "{}", "cannot be read"),
         ('{"format": 99, "digests": {}}', "{}", "format 99"),
         ('{"format": 1, "digests": {}}', "{", "cannot be read"),
