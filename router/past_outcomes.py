@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, cast
 
 from pydantic import ValidationError
 
@@ -204,6 +204,6 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            yield file
+            yield cast(IO[bytes], file)
     except (OSError, EOFError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error

@@ -84,7 +84,7 @@ def _review(row: Row[Any]) -> StoredReview:
     return review._replace(state=ReviewState(review.state))
 
 
-def _ticket(row: Row[Any]) -> tuple[TicketRow, str]:
+def _ticket(row: Any) -> tuple[TicketRow, str]:
     return row_of(row[:-1]), row[-1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, Table, and_, delete, func, select, update
@@ -80,7 +81,7 @@ class SqlSubjects:
             return erased
         after = 0
         while True:
-            n, last = await self._database.write(lambda connection, of=after: _sweep(connection, subject.name, of))
+            n, last = await self._database.write(partial(_sweep, name=subject.name, after=after))
             erased = erased.plus(Erased(events=n))
             if last is None:
                 return erased

@@ -38,7 +38,7 @@ CONFIG = """
 "header.If-Match" = "*"
 
 [checks.positive_data_acceptance]
-expected-statuses = ["2xx", "401", "403", "404", "409", "412", "429", "5xx"]
+expected-statuses = ["2xx", "401", "403", "404", "409", "410", "412", "429", "5xx"]
 """
 """A generation that is not in force is refused however well it is written: nearly all policies would be."""
 

@@ -10,6 +10,7 @@ import httpx
 import jsonschema_rs
 import pytest
 
+from models.events import WeightRow
 from models.subject import Erased
 from router.endpoints.subjects import CALLS, ERASED, EXPORT
 from router.keys import create_key
@@ -131,7 +132,7 @@ async def test_posteriors_stay_as_they_are_when_their_caller_is_erased(tmp_path:
         assert {row.caller for row in weights} == {""}
         learner.restore(found.body, 0)
         assert learner.evidence_of(agent, "refunds") == before
-        assert {row.caller for row in learner.rows(0) if hasattr(row, "caller")} == {""}
+        assert {row.caller for row in learner.rows(0) if isinstance(row, WeightRow)} == {""}
 
 
 async def test_an_export_holds_all_of_a_session_and_nothing_else(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from sqlalchemy import Select
@@ -17,7 +17,9 @@ from router.stores.reviews import MAX_WAITING, agreement_query, n_waiting_query
 from tests.router.stores.samples import outcome
 
 ANY = ReviewFilter()
-ACCEPTED, REJECTED, WAITING = ReviewState.ACCEPTED, ReviewState.REJECTED, ReviewState.WAITING
+ACCEPTED: Final = ReviewState.ACCEPTED
+REJECTED: Final = ReviewState.REJECTED
+WAITING: Final = ReviewState.WAITING
 
 
 def correction(review_id: str, decision_id: str = "", **fields: Any) -> ReviewRow:
