@@ -74,6 +74,10 @@ class _PartsCollector(Collector):
         yield counter("journal_written_rows", "Rows written", journal.n_written)
         yield counter("journal_failures", "Writes that failed and were tried again", journal.n_failures)
         yield counter("journal_refused_rows", "Rows that the store would not take", journal.n_refused)
+        shadow = self._parts["promotion"].shadow
+        yield counter("shadow_read", "Utterances that a candidate read without an effect", shadow.n_read)
+        yield counter("shadow_dropped", "Utterances that came while too many waited for it", shadow.n_dropped)
+        yield counter("shadow_failed", "Utterances that it could not read", shadow.n_failed)
         yield gauge("embed_waiting", "Utterances with the encoder", pool.n_waiting)
         yield gauge("ready", "Whether decisions can be made", float(self._parts["readiness"].ready.is_set()))
         yield gauge("problems", "Parts with a problem", len(self._parts["readiness"].problems))

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from feedback.promote import LIMITS, InForce, Limits, in_force, taken_back
+from intent.heads import Heads
 from models.errors import ConflictError, ModelError, RouterError
 from models.learning_policy import RewardPolicy
 from models.ports import Clock
@@ -16,7 +17,7 @@ from router.journal import Journal
 from router.promotion import Lane, Lanes
 from router.promotion_files import kept_heads
 from router.promotion_steps import change_rows
-from router.promotion_watch import CandidateWatch
+from router.promotion_watch import CandidateWatch, Seen
 from router.readiness import Readiness
 
 log = logging.getLogger(__name__)
@@ -24,6 +25,10 @@ log = logging.getLogger(__name__)
 POLL_S = 2.0
 _PART = "promotion"
 _NONE = InForce(None, None)
+
+
+async def _nowhere(_heads: Heads) -> None:
+    pass
 
 
 class Follower:
@@ -47,6 +52,7 @@ class Follower:
         readiness: Readiness,
         *,
         is_model_named: bool = False,
+        keep: Callable[[Heads], Awaitable[None]] = _nowhere,
         limits: Limits = LIMITS,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
@@ -63,6 +69,7 @@ class Follower:
             new_id: ids of traces.
             readiness: shows what cannot be followed.
             is_model_named: whether the settings name a model: it stays in force, whatever is full.
+            keep: awaited with the classifiers of a promotion before anything is read by them.
             limits: k, h, and for how long a full one is watched.
             sleep: waits that many seconds; tests pass one that does not.
         """
@@ -79,6 +86,7 @@ class Follower:
         self._new_id = new_id
         self._readiness = readiness
         self._is_model_named = is_model_named
+        self._keep = keep
         self._sleep = sleep
         self._known: dict[int, Lane] = {}
         self._problem = ""
@@ -145,6 +153,7 @@ class Follower:
             self._report(f"promotion {promotion.promotion_id} is not followed: {error}")
             return None
         cascade = self._lanes.own.cascade.beside()
+        await self._keep(heads)
         cascade.use(heads)
         lane = Lane(self._lanes.own.beside(cascade), promotion.promotion_id)
         self._known[promotion.promotion_id] = lane
@@ -182,19 +191,18 @@ class Follower:
         if self.watch is None or self.watch.promotion_id != watched.promotion_id:
             self.watch = CandidateWatch(watched, self.limits)
         await self.watch.catch_up(self._store, watched, self._policy())
-        if self.watch.watch.has_alarm:
-            await self._take_back(watched, self.watch)
-        elif self.watch.n_since_full >= self.limits.watched_outcomes:
+        if self.watch.seen.has_alarm:
+            await self._take_back(watched, self.watch.seen)
+        elif self.watch.seen.n_since_full >= self.limits.watched_outcomes:
             unwatched = watched.body.model_copy(update={"is_watched": False})
             after = watched.model_copy(update={"body": unwatched, "updated_at": watched.updated_at + 1})
             if await self._store.change([Change(watched, after)]):
                 log.info("promotion %d has proved itself and is no longer watched", watched.promotion_id)
             await self.take_up()
 
-    async def _take_back(self, watched: Promotion, seen: CandidateWatch) -> None:
-        before, watch = watched.body.baseline, seen.watch
-        mean, n = watch.mean or 0.0, watch.n
-        why = f"the mean reward of {n} outcomes is {mean:.3f}, before it was {before.mean if before else 0.0:.3f}"
+    async def _take_back(self, watched: Promotion, seen: Seen) -> None:
+        why = f"the mean reward of {seen.n_outcomes} outcomes is {seen.mean or 0.0:.3f}"
+        why += f", before it was {seen.mean_before:.3f}"
         now_ms = int(self._clock.now_ms())
         try:
             changes = taken_back(await self._store.load(), now_ms, "service", why, alarmed=watched.promotion_id)

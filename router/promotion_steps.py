@@ -17,7 +17,7 @@ from models.ports import Clock
 from models.promotion import Change, Promotion, PromotionBody, PromotionStage, PromotionStore
 from router.promotion_files import examine, keep
 from router.promotion_gate import proof
-from router.promotion_watch import CandidateWatch, baseline
+from router.promotion_watch import CandidateWatch, Seen, baseline
 from router.spans import Step, span_row
 
 SHADOW, CANARY, FULL = PromotionStage.SHADOW, PromotionStage.CANARY, PromotionStage.FULL
@@ -140,16 +140,17 @@ class Steps:
     async def _to_full(self, known: Sequence[Promotion], now: InForce, candidate: Promotion) -> Told:
         watch = CandidateWatch(candidate, self.limits)
         await watch.catch_up(self.store, candidate, self.policy)
-        figures = {"canary": watch_figures(watch, candidate)}
-        n, least = watch.watch.n, self.limits.canary_outcomes
+        figures = {"canary": watch_figures(watch.seen)}
+        seen, least = watch.seen, self.limits.canary_outcomes
+        n = seen.n_outcomes
         enough = Check(
             "canary_outcomes", n >= least, f"{n} outcomes of the canary, {least} are needed", "wait for them"
         )
-        level = f"the sum of the watch is {watch.watch.level:.1f}, below {watch.watch.threshold:.1f}"
+        level = f"the sum of the watch is {seen.level:.1f}, below {seen.threshold:.1f}"
         dropped = "rewards have dropped, the service takes it back by itself"
         no_drop = (
             Check("no_drop", False, dropped, "retrain; if no service runs: `agency-router rollback`")
-            if watch.watch.has_alarm
+            if seen.has_alarm
             else Check("no_drop", True, level)
         )
         move = advance(CANARY, (enough, no_drop))
@@ -176,17 +177,10 @@ class Steps:
         return int(self.clock.now_ms())
 
 
-def watch_figures(watch: CandidateWatch, promotion: Promotion) -> dict[str, Any]:
+def watch_figures(seen: Seen) -> dict[str, Any]:
     """How the watch stands, as JSON."""
-    before = promotion.body.baseline
-    return {
-        "n_outcomes": watch.watch.n,
-        "n_since_full": watch.n_since_full,
-        "mean": watch.watch.mean,
-        "mean_before": None if before is None else before.mean,
-        "level": round(watch.watch.level, 3),
-        "threshold": round(watch.watch.threshold, 3),
-    }
+    rounded = {"level": round(seen.level, 3), "threshold": round(seen.threshold, 3)}
+    return {**seen._asdict(), **rounded}
 
 
 def change_rows(changes: Sequence[Change], trace_id: str, span_id: str, at_ms: int, caller: str) -> list[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from feedback.attribution import Charge, Party
 from feedback.drop_watch import Watch, baseline_of, worth
@@ -45,11 +46,33 @@ async def baseline(store: PromotionStore, in_force: int | None, policy: RewardPo
         after = last
 
 
+class Seen(NamedTuple):
+    """How a watch stands.
+
+    Attributes:
+        n_outcomes: decisions that count, since it had an effect.
+        n_since_full: the same since it is full.
+        mean: of their rewards; None where there are none.
+        mean_before: of the classifiers before.
+        level: the sum C.
+        threshold: h, as it holds; above it the alarm is raised.
+        has_alarm: whether C ever was above it.
+    """
+
+    n_outcomes: int
+    n_since_full: int
+    mean: float | None
+    mean_before: float
+    level: float
+    threshold: float
+    has_alarm: bool
+
+
 class CandidateWatch:
     """Reads the outcomes of one promotion as they come; an amended one takes the place of what it amends.
 
     Attributes:
-        mean_before: of the rewards of the classifiers before.
+        seen: how it stands, as of the last time it caught up.
 
     Args:
         promotion: in the stage `canary` or `full`, with a baseline.
@@ -61,15 +84,11 @@ class CandidateWatch:
         if body.baseline is None or body.after is None:
             raise ValueError(f"promotion {promotion.promotion_id} has had no effect yet: there is nothing to watch")
         self.promotion_id = promotion.promotion_id
-        self.mean_before = body.baseline.mean
-        self.watch = Watch(body.baseline, slack=limits.slack, threshold=limits.threshold)
+        self._mean_before = body.baseline.mean
+        self._watch = Watch(body.baseline, slack=limits.slack, threshold=limits.threshold)
         self._after = body.after
         self._since_full: dict[str, None] = {}
-
-    @property
-    def n_since_full(self) -> int:
-        """Decisions that count since it is full."""
-        return len(self._since_full)
+        self.seen = self._look()
 
     async def catch_up(self, store: PromotionStore, promotion: Promotion, policy: RewardPolicy) -> None:
         """Take what has come since the last time.
@@ -83,14 +102,20 @@ class CandidateWatch:
             page, last = await store.outcomes(self._after, _PAGE)
             if last == self._after:
                 return
-            await asyncio.to_thread(self._take, page, promotion.body.full_after, policy)
+            self.seen = await asyncio.to_thread(self._take, page, promotion.body.full_after, policy)
             self._after = last
 
-    def _take(self, page: Sequence[ReadOutcome], full_after: int | None, policy: RewardPolicy) -> None:
+    def _take(self, page: Sequence[ReadOutcome], full_after: int | None, policy: RewardPolicy) -> Seen:
         for told in page:
             if told.promotion_id != self.promotion_id:
                 continue
             value = judged(told, policy)
-            self.watch.tell(told.decision_id, value)
+            self._watch.tell(told.decision_id, value)
             if full_after is not None and told.sequence > full_after and value is not None:
                 self._since_full[told.decision_id] = None
+        return self._look()
+
+    def _look(self) -> Seen:
+        watch = self._watch
+        n_since_full, threshold = len(self._since_full), watch.threshold
+        return Seen(watch.n, n_since_full, watch.mean, self._mean_before, watch.level, threshold, watch.has_alarm)

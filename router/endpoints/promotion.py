@@ -13,7 +13,7 @@ from models.key import ADMIN, READ
 from models.promotion import Promotion
 from router.endpoints.body import parsed, read_json
 from router.endpoints.call import Call, Context
-from router.promotion_steps import Steps, change_rows
+from router.promotion_steps import Steps, change_rows, watch_figures
 from router.wire import dumps
 
 MAX_PROMOTIONS = 100
@@ -47,6 +47,7 @@ class WatchFigures(Answer):
         mean: of their rewards; None while there are none.
         mean_before: of the classifiers before.
         level: the sum of the watch; above `threshold` it is rolled back.
+        has_alarm: whether it was above, so that it is about to be rolled back.
     """
 
     promotion_id: int
@@ -56,6 +57,7 @@ class WatchFigures(Answer):
     mean_before: float
     level: float
     threshold: float
+    has_alarm: bool
 
 
 class Promotions(Answer):
@@ -122,15 +124,7 @@ async def _answer(context: Context) -> Response:
     known = await store.load()
     watch = None
     if seen is not None:
-        watch = WatchFigures.of(
-            promotion_id=seen.promotion_id,
-            n_outcomes=seen.watch.n,
-            n_since_full=seen.n_since_full,
-            mean=seen.watch.mean,
-            mean_before=seen.mean_before,
-            level=round(seen.watch.level, 3),
-            threshold=round(seen.watch.threshold, 3),
-        )
+        watch = WatchFigures.of(promotion_id=seen.promotion_id, **watch_figures(seen.seen))
     body = Promotions.of(
         full=now.full,
         candidate=now.candidate,

@@ -143,7 +143,7 @@ async def test_a_worse_canary_is_taken_back_by_itself(
         follower = parts["promotion"].follower
         await parts["store"].records.append(traffic("fine", 50, 0.75, 1))
         await follower.follow()
-        assert (await stages(parts), follower.watch is not None and follower.watch.watch.n) == ([CANARY], 50)
+        assert (await stages(parts), follower.watch is not None and follower.watch.seen.n_outcomes) == ([CANARY], 50)
         await parts["store"].records.append(traffic("worse", 200, 0.2, 1, seed=8))
         await follower.follow()
         assert await stages(parts) == [ROLLED_BACK]
@@ -193,7 +193,7 @@ async def test_the_watch_ends_once_enough_outcomes_have_come(tmp_path: Path, fol
         await records.append(traffic("late", 149, 0.8, 1, seed=3))
         await follower.follow()
         assert follower.watch is not None
-        assert (follower.watch.watch.n, follower.watch.n_since_full) == (269, 149)
+        assert (follower.watch.seen.n_outcomes, follower.watch.seen.n_since_full) == (269, 149)
         await records.append(traffic("last", 1, 1.0, 1, seed=4))
         await follower.follow()
         (full,) = await parts["store"].promotions.load()
@@ -210,12 +210,12 @@ async def test_the_watch_goes_on_where_it_was_after_a_restart(tmp_path: Path, fo
         await parts["store"].records.append(traffic("worse", 15, 0.0, 1))
         await parts["promotion"].follower.follow()
         assert parts["promotion"].follower.watch is not None
-        before = parts["promotion"].follower.watch.watch.level
+        before = parts["promotion"].follower.watch.seen.level
     async with serving(tmp_path) as parts:
         follower = parts["promotion"].follower
         await follower.follow()
         assert follower.watch is not None
-        assert (follower.watch.watch.n, follower.watch.watch.level) == (15, before)
+        assert (follower.watch.seen.n_outcomes, follower.watch.seen.level) == (15, before)
         await parts["store"].records.append(traffic("more", 30, 0.0, 1))
         await follower.follow()
         assert await stages(parts) == [ROLLED_BACK]
