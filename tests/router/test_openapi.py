@@ -23,7 +23,10 @@ VERDICTS = {"accept_review", "reject_review"}
 CAN_CONFLICT = VERDICTS | {"delete_agent", "roll_back_policy", "settle_ticket", "post_feedback", "post_heartbeat"}
 """Calls that end with 409 deeper down than their handlers."""
 
-CAN_BE_MISSING = CAN_CONFLICT | {"get_health", "get_ticket", "roll_back_weights"}
+SUBJECTS = {"export_subject", "erase_subject"}
+"""Paths do not reach what has a line break in its name."""
+
+CAN_BE_MISSING = CAN_CONFLICT | SUBJECTS | {"get_health", "get_ticket", "roll_back_weights"}
 """The same with 404."""
 
 CAN_BE_FORBIDDEN = VERDICTS | {"list_reviews"}
