@@ -118,6 +118,9 @@ async def test_a_canary_reads_its_sessions_and_the_records_say_so(tmp_path: Path
             assert isinstance(row, DecisionRow)
             expected = 1 if intent == "refund_status" else None
             assert json.loads(row.inputs).get("promotion_id") == expected
+            told = await parts["replayer"].replay(decision.decision_id)
+            assert told is not None
+            assert (told.verdict, told.detail, told.taken) == ("equal", None, ())
 
 
 async def test_full_classifiers_read_all_also_after_a_restart(tmp_path: Path, folders: tuple[Path, Path]) -> None:
@@ -295,3 +298,17 @@ async def test_new_cards_are_routed_by_the_nearest_texts_beside_promoted_classif
         await parts["registry"].put(gifts)
         decision = await said(parts, "buy a gift card for a friend")
         assert (decision.action, decision.intent and decision.intent.name) == (Action.INVOKE, "gift_card")
+
+
+async def test_decisions_of_the_canary_are_replayed_by_its_own_classifiers(
+    tmp_path: Path, folders: tuple[Path, Path]
+) -> None:
+    async with serving(tmp_path) as parts:
+        await to_canary(parts, folders[1])
+        decisions = [await said(parts, session=f"s-{n}") for n in range(30)]
+        await parts["journal"].flush(5000)
+        assert {each.intent.name for each in decisions if each.intent} == {"track_parcel", "refund_status"}
+        for decision in decisions:
+            replayed = await parts["replayer"].replay(decision.decision_id)
+            assert replayed is not None
+            assert (replayed.verdict, replayed.part, replayed.taken) == ("equal", None, ())
