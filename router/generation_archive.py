@@ -178,7 +178,7 @@ async def archive_of(
 
 def card_body(card: AgentCard) -> bytes:
     """A card as it is kept: the order of the properties of its schemas stays, as it says which gets which entity."""
-    return card.model_dump_json(exclude_defaults=True).encode()
+    return card.model_dump_json(exclude_unset=True).encode()
 
 
 def _digests(

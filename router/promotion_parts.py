@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from intent.cascade import Cascade
 from intent.embed_pool import EmbedPool
+from intent.heads import Heads
 from intent.intake import Intake
 from models.ports import Clock
 from models.settings import Settings
@@ -51,6 +52,7 @@ async def promotions_of(
     clock: Clock,
     ids: Ids,
     readiness: Readiness,
+    keep: Callable[[Heads], Awaitable[None]],
 ) -> PromotionParts:
     """Build them; what is in force by the store is taken up."""
     models = models_folder(settings.store)
@@ -67,6 +69,7 @@ async def promotions_of(
         ids.new,
         readiness,
         is_model_named=settings.model is not None,
+        keep=keep,
     )
     await follower.begin()
     return PromotionParts(lanes, Shadow(lanes, live.picker, pool, journal, clock), follower, models, ids.new)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from models.events import DecisionRow
 from router.seals import GENESIS, Seal, chained, first_break, holds, record_digest, section_digest
 from tests.router.stores.samples import decision
 
 
-def sealed(*decision_ids: str) -> list[tuple[Seal, object]]:
-    chain, made = GENESIS, []
+def sealed(*decision_ids: str) -> list[tuple[Seal, DecisionRow | None]]:
+    chain = GENESIS
+    made: list[tuple[Seal, DecisionRow | None]] = []
     for sequence, decision_id in enumerate(decision_ids, 1):
         digest = record_digest("5a", decision(decision_id))
         chain = chained(chain, decision_id, digest)
@@ -15,15 +17,15 @@ def sealed(*decision_ids: str) -> list[tuple[Seal, object]]:
 
 def test_a_page_that_holds_says_where_the_next_one_begins() -> None:
     page = sealed("a", "b", "c")
-    before, found = first_break((0, GENESIS), page[:2])  # type: ignore[arg-type]
+    before, found = first_break((0, GENESIS), page[:2])
     assert (before, found) == ((2, page[1][0].chain), None)
-    assert first_break(before, page[2:]) == ((3, page[2][0].chain), None)  # type: ignore[arg-type]
+    assert first_break(before, page[2:]) == ((3, page[2][0].chain), None)
     assert first_break(before, []) == (before, None)
 
 
 def test_a_page_behind_the_wrong_chain_breaks_at_once() -> None:
     page = sealed("a", "b", "c")
-    before, found = first_break((1, GENESIS), page[1:])  # type: ignore[arg-type]
+    before, found = first_break((1, GENESIS), page[1:])
     assert before == (1, GENESIS)
     assert found is not None
     assert (found.sequence, found.decision_id, found.detail) == (2, "b", "it does not follow from the seal before it")
