@@ -16,6 +16,7 @@ from feedback.attribution import FAILURES, Party
 from feedback.clusters import MAX_FAILURES
 from feedback.failure import Failure, FailureStage, Traffic, stage_of
 from models.outcome import Outcome, OutcomeStatus
+from router.redaction import is_digest
 from router.stores.failed import LoggedBody, LoggedDecision, SqlFailed
 
 MAX_OUTCOMES = 2_000_000
@@ -213,7 +214,9 @@ def _decision(record: LoggedDecision) -> Failure:
 
 def _utterance(request: Mapping[str, Any]) -> str | None:
     told = request.get("utterance")
-    return told[:_MAX_CHARS] if isinstance(told, str) and told else None
+    if not isinstance(told, str) or not told or is_digest(told):
+        return None
+    return told[:_MAX_CHARS]
 
 
 def _loaded(text: str) -> Mapping[str, Any]:

@@ -173,3 +173,9 @@ async def test_what_the_service_writes_down_is_read(tmp_path: Path) -> None:
     assert (attempt.agent, attempt.intent, attempt.error) == (answer["target"]["agent_id"], "refund_status", "HTTP500")
     assert attempt.slice_ms == answer["plan"][0]["timeout_ms"]
     assert log.traffic["default", attempt.agent, "refund_status"].n_failed == 1
+
+
+async def test_a_digest_is_no_text(url: str) -> None:
+    kept = {"utterance": "sha256:" + "0" * 64}
+    log = await read(url, [decision("d1", request=kept), outcome("d1", "failed")])
+    assert [failure.utterance for failure in log.failures] == [None]

@@ -126,3 +126,18 @@ def test_an_answer_ends_the_wait_and_not_the_count() -> None:
     sessions.done(S1)
 
     assert sessions.n_failures(S1, 1.0) == 1
+
+
+def test_a_session_is_forgotten_for_one_caller_or_for_all() -> None:
+    other = S1._replace(caller="other")
+    for caller, left in (("shop", [False, True]), (None, [False, False])):
+        sessions = Sessions()
+        for session in (S1, other):
+            sessions.awaits(session, A, "refund", 0.0, 900.0)
+            sessions.failed_again(session, 0.0, 900.0)
+        sessions.awaits(key(2), A, "refund", 0.0, 900.0)
+        sessions.forget("s1", caller)
+
+        assert [sessions.waiting(session, 1.0) is not None for session in (S1, other)] == left
+        assert [sessions.n_failures(session, 1.0) > 0 for session in (S1, other)] == left
+        assert sessions.waiting(key(2), 1.0) is not None
