@@ -9,7 +9,8 @@ from typing import NamedTuple, TypeVar
 import orjson
 
 from feedback.attribution import Charge
-from feedback.learner import Learner, Learnt, Lesson
+from feedback.learner import Learner
+from feedback.lessons import Learnt, Lesson
 from feedback.outcome_watch import OutcomeWatch
 from feedback.reward import reward
 from feedback.share_limit import ShareLimit

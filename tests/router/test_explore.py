@@ -30,7 +30,7 @@ def means(of: Learned) -> list[Contender]:
 def test_the_choice_comes_as_often_as_its_propensity_says() -> None:
     of = learned((8, 2), (7, 3), (2, 8))
     chosen: Counter[str] = Counter()
-    expected: Counter[str] = Counter()
+    expected: dict[str, float] = {"a0": 0.0, "a1": 0.0, "a2": 0.0}
     for seed in range(N_SEEDS):
         ranked, choice = thompson(means(of), Blend(), of, seed)
         chosen[ranked[choice.index].contender.agent_id] += 1

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from models.events import LearnerRow, OutcomeRow, WeightRow
 from models.outcome import Outcome
 from models.policy import IntentPolicy, NamespacePolicy, Policy
 from router.permit import OPEN
+from router.service import Ids
 from tests.builders import capability, card, request
 from tests.service_builders import Desk, service_of
 
@@ -144,7 +146,7 @@ async def chosen(desk: Desk, n: int = 300, **fields: Any) -> Counter[str]:
     """Whom decisions name, by changing seeds."""
     found: Counter[str] = Counter()
     for seed in range(n):
-        desk.service._ids = desk.service._ids.__class__(desk.service._ids.new, lambda seed=seed: seed)
+        desk.service._ids = Ids(desk.service._ids.new, partial(int, seed))
         decision = await routed(desk, dry_run=True, **fields)
         assert decision.target is not None
         assert decision.propensity is not None
