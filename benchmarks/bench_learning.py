@@ -14,15 +14,21 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.learning_added import added_row
 from benchmarks.learning_data import LearningData
+from benchmarks.learning_failures import CAUSES, planted_failures
 from benchmarks.learning_fixture import drift_row, fixture_row
+from benchmarks.learning_forged import forged_row
+from benchmarks.learning_merit import merit_row
 from benchmarks.learning_nine import offline_row, online_row
+from benchmarks.learning_offpolicy import off_policy_row
 from benchmarks.learning_routellm import routellm
-from benchmarks.report import Report
+from benchmarks.report import Goal, Report
 from intent.embedder import bundled
 from intent.vector_cache import VectorCache
 
 N_SEEDS = 20
+_FAILURE_SEEDS = 5
 _QUICK_SEEDS = 2
 
 
@@ -51,12 +57,27 @@ class Bench:
         return self._data
 
 
+def failures_row(report: Report, n_seeds: int) -> None:
+    """Clusters of the failures of a log with six planted causes."""
+    report.section(f"failure clusters of a log with {len(CAUSES)} planted causes")
+    encoder = bundled()
+    found = [planted_failures(seed, encoder) for seed in range(min(n_seeds, _FAILURE_SEEDS))]
+    report.add_spread("adjusted Rand index", [each.adjusted_rand for each in found], "", Goal(">=", 0.8))
+    named = [len(each.named) for each in found]
+    report.add_spread("causes that the proposed fix names", named, f"of {len(CAUSES)}", Goal(">=", len(CAUSES)))
+
+
 ROWS: dict[str, Callable[[Bench], None]] = {
     "routellm": lambda bench: routellm(bench.report, bench.data, bench.n_seeds),
     "nine": lambda bench: offline_row(bench.report, bench.data, bench.cache),
     "online": lambda bench: online_row(bench.report, bench.data, bench.cache, bench.n_seeds),
+    "merit": lambda bench: merit_row(bench.report, bench.data, bench.cache, bench.n_seeds),
     "fixture": lambda bench: fixture_row(bench.report, bench.n_seeds),
     "drift": lambda bench: drift_row(bench.report, bench.n_seeds),
+    "off-policy": lambda bench: off_policy_row(bench.report, bench.n_seeds),
+    "added": lambda bench: added_row(bench.report, is_quick=bench.options.quick),
+    "forged": lambda bench: forged_row(bench.report, bench.n_seeds),
+    "failures": lambda bench: failures_row(bench.report, bench.n_seeds),
 }
 
 

@@ -11,8 +11,9 @@ is straight between neighbours (two policies in turn). The spread is of 200 boot
 
 Online: the rows in random order, one outcome a row, mode `explore`, lambda 0.1. *Clairvoyant* knows the best model of
 each task by its label, *static* goes by declared quality (mean and an error of N(0, 0.1)), *headroom* is clairvoyant
-less best fixed. Rewards are mean quality less 0.1 * cost share. RouterBench's tables and four tasks of this one may not be redistributed and are left out here: rewards are higher and
-headroom is smaller than on the table that the targets were made on, where the best fixed model had .532.
+less best fixed. Rewards are mean quality less 0.1 * cost share. RouterBench's tables and four tasks of this one may not
+be redistributed and are left out here: rewards are higher and headroom is smaller than on the table that the targets
+were made on, where the best fixed model had .532.
 """
 
 from __future__ import annotations

@@ -1,28 +1,30 @@
 """A stream of requests with known outcomes, and the product's learner choosing agents on it.
 
 Each step is what the service does: posterior of the reading's intents, utility = merit - lambda * cost share, choice,
-outcome, lesson. In mode `explore` one draw of each agent's quality decides, which has the same distribution as one of
-256 picked by the seed; with probability `floor` it is any agent. Lessons carry no cost and no features: cost shares
-are known, and exponents stay those of the policy.
+outcome, lesson. Merit is confidence^w1 * quality^w2 with the exponents that the learner has learned so far; health and
+load are 1. In mode `explore` one draw of each agent's quality decides, which has the same distribution as one of 256
+picked by the seed; with probability `floor` it is any agent. Lessons carry no cost: cost shares are known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from feedback.bandit import draw
+from feedback.bandit import draw, propensities
 from feedback.learner import Learner
-from feedback.lessons import Lesson
+from feedback.lessons import BASE, Lesson
 from models.card import AgentKey
 from models.learning_policy import LearningPolicy
 
 LAMBDA = 0.1
 NAMESPACE = "default"
+_LEAST = 0.01
+"""As the formula clamps its features."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -65,11 +67,14 @@ class Played(NamedTuple):
     Attributes:
         choices: int64, shape (n,): place of the agent that was called.
         merits: float64, shape (n,): its merit by the mean of its posterior, as it was then.
+        propensities: float64, shape (n, n_agents): with which each was to be called, by `n_draws` draws; empty where
+            one draw decided.
         alarms: (step, place of the agent) of each alarm of the drift detector.
     """
 
     choices: Ints
     merits: Floats
+    propensities: Floats
     alarms: list[tuple[int, int]]
 
 
@@ -92,37 +97,74 @@ def learner_of(stream: Stream, declared: Floats) -> Learner:
     return learner
 
 
-def play(stream: Stream, learner: Learner, policy: LearningPolicy, seed: int, weight: float = LAMBDA) -> Played:
+class _Draws(NamedTuple):
+    """What chance gives each step."""
+
+    seeds: Ints
+    rows: Floats
+    floors: Floats
+    evens: Floats
+
+    @classmethod
+    def of(cls, n: int, seed: int) -> _Draws:
+        draws = np.random.default_rng(seed)
+        return cls(draws.integers(2**63, size=n), *draws.random((3, n)))
+
+
+def play(
+    stream: Stream,
+    learner: Learner,
+    policy: LearningPolicy,
+    seed: int,
+    *,
+    weight: float = LAMBDA,
+    n_draws: int = 1,
+    n_callers: int = 1,
+    beside: Callable[[int], Lesson | None] = lambda step: None,
+) -> Played:
     """The learner chooses and learns, one request after the other.
 
     Args:
         policy: its mode is `explore` or `exploit`.
         seed: of draws and floor.
         weight: lambda.
+        n_draws: 256 for propensities as the service records them, of which one draw decides.
+        n_callers: in whose names requests come, in turn.
+        beside: what else is told after a step; None is nothing.
     """
-    keys = keys_of(stream.agents)
-    draws = np.random.default_rng(seed)
-    seeds, uniforms = draws.integers(2**63, size=len(stream)), draws.random(len(stream))
-    evens = draws.integers(len(keys), size=len(stream))
-    floor = policy.floor if policy.mode == "explore" else 0.0
-    toll = weight * stream.shares
-    choices, merits, alarms = np.empty(len(stream), dtype=np.int64), np.empty(len(stream)), []
+    keys, toll = keys_of(stream.agents), weight * stream.shares
+    draws = _Draws.of(len(stream), seed)
+    choices, merits = np.empty(len(stream), dtype=np.int64), np.empty(len(stream))
+    logged = np.empty((len(stream) if n_draws > 1 else 0, len(keys)))
+    alarms = []
     for step, intents in enumerate(stream.intents):
         alpha, beta = learner.posterior(keys, intents, policy)
-        confidence = intents[0][1]
+        confidence = max(intents[0][1], _LEAST)
+        of = learner.exponents(NAMESPACE, BASE) if policy.exponents else BASE
+        certainty = confidence ** of[0]
         if policy.mode == "explore":
-            qualities = draw(alpha, beta, policy.temperature, 1, int(seeds[step]))[0]
+            qualities = draw(alpha, beta, policy.temperature, n_draws, int(draws.seeds[step]))
+            utilities = certainty * np.maximum(qualities, _LEAST) ** of[1] - toll
+            place = int(utilities[int(draws.rows[step] * n_draws)].argmax())
+            if n_draws > 1:
+                logged[step] = propensities(utilities, policy.floor)
+            if draws.floors[step] < policy.floor:
+                place = int(draws.evens[step] * len(keys))
         else:
-            qualities = np.array([a / (a + b) for a, b in zip(alpha, beta, strict=True)])
-        place = int(evens[step]) if uniforms[step] < floor else int((confidence * qualities - toll).argmax())
+            means = np.array([a / (a + b) for a, b in zip(alpha, beta, strict=True)])
+            place = int((certainty * np.maximum(means, _LEAST) ** of[1] - toll).argmax())
         choices[step] = place
-        merits[step] = confidence * alpha[place] / (alpha[place] + beta[place])
+        quality = max(alpha[place] / (alpha[place] + beta[place]), _LEAST)
+        merits[step] = certainty * quality ** of[1]
         learner.routed(NAMESPACE)
-        reward = float(stream.rewards[step, place])
-        learnt = learner.learn_one(Lesson(keys[place], intents, reward, "caller", None, None, step), policy)
-        if learnt.is_alarm:
+        reward, caller = float(stream.rewards[step, place]), f"caller-{step % n_callers}"
+        seen = (confidence, quality, 1.0, 1.0)
+        if learner.learn_one(Lesson(keys[place], intents, reward, caller, seen, None, step), policy).is_alarm:
             alarms.append((step, place))
-    return Played(choices, merits, alarms)
+        further = beside(step)
+        if further is not None and learner.learn_one(further, policy).is_alarm:
+            alarms.append((step, keys.index(further.agent)))
+    return Played(choices, merits, logged, alarms)
 
 
 def taken(values: Floats, choices: Ints) -> Floats:
