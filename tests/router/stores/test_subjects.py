@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -205,3 +206,28 @@ def plan(path: Path, subject: Subject) -> str:
 async def test_a_subject_is_found_through_indexes(store: Store, path: Path) -> None:
     await fill(store, decided(1))
     assert "SCAN decisions" not in plan(path, Subject(SESSION))
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_of_any_subjects_exactly_what_is_theirs_goes(store: Store, seed: int) -> None:
+    rng = Random(seed)
+    left = {
+        row.decision_id: row
+        for row in (
+            decided(
+                number, rng.choice(["s-1", "s-2", "web", None]), rng.choice(["web", "bot"]), rng.choice(["k", "web"])
+            )
+            for number in range(30)
+        )
+    }
+    await fill(store, *left.values())
+    for name in rng.sample(["s-1", "s-2", "web", "k"], 3):
+        subject = Subject(name, rng.choice([None, "k"]))
+        await erase(store, subject, limit=rng.randint(1, 9))
+        for row in list(left.values()):
+            if name in (row.session_id, row.asker, row.caller) and subject.key in (None, row.caller):
+                del left[row.decision_id]
+        page = await store.seals.page(0, 100)
+        assert {row.decision_id: row for _, row in page if row is not None} == left
+        assert {seal.decision_id for seal, _ in page if seal.erased_at is None} == set(left)
+        assert first_break((0, GENESIS), page) == ((30, page[-1][0].chain), None)
