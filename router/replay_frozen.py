@@ -179,7 +179,7 @@ class FrozenLearning(Learning):
             raise DifferentError("weights", f"the blend is {list(blend)}, {inputs['blend']} was sealed")
         return Advice(learned, tuple(inputs.get("costs_usd", ())), blend)
 
-    def decided(self, agent: AgentKey, is_expected: bool, policy: Policy) -> None:
+    def decided(self, *_: Any, **__: Any) -> None:
         """Nothing is noted."""
 
     def is_demoted(self, agent: AgentKey) -> bool:
