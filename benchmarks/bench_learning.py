@@ -1,7 +1,7 @@
 """What learning is good for, held against the floors and aims of the project's table.
 
-`python -m benchmarks.bench_learning --data DIR [--cache FOLDER] [--only NAME...] [--seeds 20] [--quick] [--json]
-[--markdown FILE]`
+`python -m benchmarks.bench_learning --data DIR [--cache FOLDER] [--only NAME...] [--seeds 20] [--replay N] [--quick]
+[--json] [--markdown FILE]`
 
 Each row says in its module's docstring what it measures and how. Constants of the learner are those of the policy as
 shipped; nothing is chosen on rows that are measured on.
@@ -22,6 +22,7 @@ from benchmarks.learning_forged import forged_row
 from benchmarks.learning_merit import merit_row
 from benchmarks.learning_nine import offline_row, online_row
 from benchmarks.learning_offpolicy import off_policy_row
+from benchmarks.learning_replay import N_DECISIONS, replay_row
 from benchmarks.learning_routellm import routellm
 from benchmarks.report import Goal, Report
 from intent.embedder import bundled
@@ -30,6 +31,7 @@ from intent.vector_cache import VectorCache
 N_SEEDS = 20
 _FAILURE_SEEDS = 5
 _QUICK_SEEDS = 2
+_QUICK_DECISIONS = 2000
 
 
 class Bench:
@@ -77,6 +79,9 @@ ROWS: dict[str, Callable[[Bench], None]] = {
     "off-policy": lambda bench: off_policy_row(bench.report, bench.n_seeds),
     "added": lambda bench: added_row(bench.report, is_quick=bench.options.quick),
     "forged": lambda bench: forged_row(bench.report, bench.n_seeds),
+    "replay": lambda bench: replay_row(
+        bench.report, bench.options.replay or (_QUICK_DECISIONS if bench.options.quick else N_DECISIONS)
+    ),
     "failures": lambda bench: failures_row(bench.report, bench.n_seeds),
 }
 
@@ -88,6 +93,7 @@ def options_of() -> argparse.Namespace:
     parser.add_argument("--cache", type=Path, help="folder that keeps vectors for the next run")
     parser.add_argument("--only", nargs="+", choices=ROWS, default=list(ROWS), metavar="NAME", help=", ".join(ROWS))
     parser.add_argument("--seeds", type=int, default=N_SEEDS, help="runs of what is random")
+    parser.add_argument("--replay", type=int, metavar="N", help="decisions to replay; 100,000, quick 2,000")
     parser.add_argument("--quick", action="store_true", help="two seeds, less of what takes long")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the figures there as tables")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

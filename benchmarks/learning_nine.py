@@ -27,7 +27,7 @@ from benchmarks import learning_goals as goals
 from benchmarks.learning_data import LearningData, OutcomeTable
 from benchmarks.learning_goals import add_barred
 from benchmarks.learning_readings import N_FOLDS, Ints, read_after, read_by_others, share_read_right
-from benchmarks.learning_routellm import predicted
+from benchmarks.learning_routellm import ece_of, predicted
 from benchmarks.learning_stream import (
     LAMBDA,
     Floats,
@@ -114,12 +114,14 @@ def offline_row(report: Report, data: LearningData, cache: Path) -> None:
     qualities = posteriors(table, readings, folds)
     frontier(report, table, curve_of(table, qualities), judged=True)
     report.say("  with the success heads beside the posterior, w = n / (n + 1000)")
-    blended = qualities.copy()
+    blended, alone = qualities.copy(), qualities.copy()
     for fold in range(N_FOLDS):
         fitted, asked = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         weight = trust(len(fitted))
-        blended[asked] = weight * predicted(table, fitted, asked, fold) + (1 - weight) * qualities[asked]
+        alone[asked] = predicted(table, fitted, asked, fold)
+        blended[asked] = weight * alone[asked] + (1 - weight) * qualities[asked]
     frontier(report, table, curve_of(table, blended), judged=False)
+    add_barred(report, "ECE of P(success), heads alone", [ece_of(alone, table.rewards)], "", goals.SUCCESS_ECE)
     train, test = data.nine("train"), data.nine("test")
     report.say(f"  the official test part, {len(test)} rows, readings and outcomes of the train part")
     of_test = read_after(data.vectors, train, np.arange(len(train)), test.prompts)

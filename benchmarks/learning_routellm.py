@@ -8,6 +8,7 @@ RouteLLM's own routers were trained on preferences of other models' answers; the
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from benchmarks.learning_goals import Bar, add_barred
 from benchmarks.learning_metric import GapRecovered, gap_recovered
 from benchmarks.report import Goal, Report
 from feedback.fit_success import Evidence, fit_success
+from intent.exam import expected_calibration_error
 
 N_FOLDS = 5
 N_FEW = 1500
@@ -33,12 +35,16 @@ def routellm(report: Report, data: LearningData, n_seeds: int) -> None:
     found = [by_folds(mmlu, _random_folds(len(mmlu), seed), seed) for seed in range(n_seeds)]
     named = ("APGR", "share of calls for half the gap (CPT50)", "for 80 % of it (CPT80)")
     for place, (name, bar) in enumerate(zip(named, goals.MMLU, strict=True)):
-        add_barred(report, f"MMLU, 5 folds: {name}", [each[place] for each in found], "", bar, _PUBLISHED[place])
-    _apgr(report, "GSM8K, 5 folds: APGR", _each(gsm8k, n_seeds), goals.GSM8K_APGR, "published best .622")
+        add_barred(report, f"MMLU, 5 folds: {name}", [each.gap[place] for each in found], "", bar, _PUBLISHED[place])
+    of_gsm8k = [by_folds(gsm8k, _random_folds(len(gsm8k), seed), seed) for seed in range(n_seeds)]
+    _apgr(report, "GSM8K, 5 folds: APGR", [each.gap for each in of_gsm8k], goals.GSM8K_APGR, "published best .622")
     few = [with_few(mmlu, seed) for seed in range(n_seeds)]
     _apgr(report, f"MMLU, {N_FEW:,} labels: APGR", few, goals.FEW_LABELS_APGR, "asked about all other rows")
     unseen = [by_folds(mmlu, _subject_folds(mmlu, seed), seed) for seed in range(n_seeds)]
-    _apgr(report, "MMLU, subjects that were not fitted on: APGR", unseen, goals.UNSEEN_APGR, "5 folds of subjects")
+    gaps = [each.gap for each in unseen]
+    _apgr(report, "MMLU, subjects that were not fitted on: APGR", gaps, goals.UNSEEN_APGR, "5 folds of subjects")
+    add_barred(report, "MMLU, 5 folds: ECE of P(success)", [each.ece for each in found], "", goals.SUCCESS_ECE)
+    add_barred(report, "GSM8K, 5 folds: ECE of P(success)", [each.ece for each in of_gsm8k], "", goals.SUCCESS_ECE)
     controls(report, mmlu, gsm8k)
 
 
@@ -58,27 +64,40 @@ def controls(report: Report, mmlu: OutcomeTable, gsm8k: OutcomeTable) -> None:
         report.add(f"control: the oracle on {name}, APGR", best, "", note=f"{full} on the full set")
 
 
-def by_folds(table: OutcomeTable, folds: Ints, seed: int) -> GapRecovered:
-    """Mean over the folds of what heads of the others recover of the gap."""
-    found = []
+class Folded(NamedTuple):
+    """What heads make of folds that they were not fitted on.
+
+    Attributes:
+        gap: mean over the folds.
+        ece: of the predicted success of both agents, over all rows.
+    """
+
+    gap: GapRecovered
+    ece: float
+
+
+def by_folds(table: OutcomeTable, folds: Ints, seed: int) -> Folded:
+    """Each fold by heads of the others."""
+    gaps, probabilities = [], np.empty_like(table.rewards)
     for fold in np.unique(folds):
-        gaps = predicted_gaps(table, np.flatnonzero(folds != fold), np.flatnonzero(folds == fold), seed)
-        found.append(gap_recovered(gaps, *table.rewards[folds == fold].T))
-    return GapRecovered(*np.mean(found, axis=0).tolist())
+        asked = np.flatnonzero(folds == fold)
+        probabilities[asked] = predicted(table, np.flatnonzero(folds != fold), asked, seed)
+        weak, strong = probabilities[asked].T
+        gaps.append(gap_recovered(strong - weak, *table.rewards[asked].T))
+    return Folded(GapRecovered(*np.mean(gaps, axis=0).tolist()), ece_of(probabilities, table.rewards))
+
+
+def ece_of(probabilities: Floats, rewards: Any) -> float:
+    """Expected calibration error of all agents together; partial rewards count in their parts."""
+    return expected_calibration_error(probabilities.ravel(), rewards.ravel())
 
 
 def with_few(table: OutcomeTable, seed: int) -> GapRecovered:
     """Fitted on 1,500 rows, asked about all others."""
     order = np.random.default_rng(seed).permutation(len(table))
     fitted, asked = order[:N_FEW], order[N_FEW:]
-    return gap_recovered(predicted_gaps(table, fitted, asked, seed), *table.rewards[asked].T)
-
-
-def predicted_gaps(table: OutcomeTable, fitted: Ints, asked: Ints, seed: int) -> Floats:
-    """Predicted success of the strong model less that of the weak one."""
-    probabilities = predicted(table, fitted, asked, seed)
-    gaps: Floats = probabilities[:, 1] - probabilities[:, 0]
-    return gaps
+    weak, strong = predicted(table, fitted, asked, seed).T
+    return gap_recovered(strong - weak, *table.rewards[asked].T)
 
 
 def predicted(table: OutcomeTable, fitted: Ints, asked: Ints, seed: int) -> Floats:
@@ -100,10 +119,6 @@ def _subject_folds(table: OutcomeTable, seed: int) -> Ints:
     subjects, of_row = np.unique(table.groups, return_inverse=True)
     folds: Ints = _random_folds(len(subjects), seed)[of_row]
     return folds
-
-
-def _each(table: OutcomeTable, n_seeds: int) -> list[GapRecovered]:
-    return [by_folds(table, _random_folds(len(table), seed), seed) for seed in range(n_seeds)]
 
 
 def _apgr(report: Report, name: str, found: Iterable[GapRecovered], bar: Bar, note: str) -> None:
