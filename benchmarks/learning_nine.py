@@ -93,7 +93,7 @@ def curve_of(table: OutcomeTable, qualities: Floats) -> Curve:
 def least_cost(costs: Floats, rewards: Floats, wanted: float) -> float:
     """The least cost at which a curve gets to a reward, straight between neighbours; infinite where it never does.
 
-    >>> least_cost(np.array([4.0, 2.0, 1.0]), np.array([0.8, 0.6, 0.2]), 0.7)
+    >>> least_cost(np.array([4.0, 2.0, 1.0]), np.array([1.0, 0.5, 0.25]), 0.75)
     3.0
     """
     found = [float(cost) for cost, reward in zip(costs, rewards, strict=True) if reward >= wanted]

@@ -1,6 +1,5 @@
 import asyncio
 
-from benchmarks.learning_nine import least_cost
 from benchmarks.learning_replay import filled, replayed
 from models.settings import Settings
 
@@ -11,8 +10,3 @@ def test_decisions_of_all_modes_are_replayed_equal_by_a_later_service(tmp_path):
     found = asyncio.run(replayed(settings))
     assert dict(found.counts) == {"equal": 300}
     assert found.chain.broken is None
-
-
-def test_least_cost_of_a_curve_that_never_gets_there_is_infinite():
-    assert least_cost([2.0, 1.0], [0.5, 0.2], 0.6) == float("inf")
-    assert least_cost([2.0, 1.0], [0.5, 0.2], 0.5) == 2
