@@ -50,5 +50,9 @@ ADDED_MS = {3: Goal("<=", 0.1), 24: Goal("<=", 0.3)}
 
 def add_barred(report: Report, name: str, values: Sequence[float], unit: str, bar: Bar, note: str = "") -> None:
     """A figure of one seed or several: its mean against the floor, and once more against the aim."""
-    report.add_spread(name, values, unit, Goal(bar.than, bar.floor), note)
-    report.add("  as an aim", sum(values) / len(values), unit, Goal(bar.than, bar.aim))
+    floor, aim = Goal(bar.than, bar.floor), Goal(bar.than, bar.aim)
+    if len(values) > 1:
+        report.add_spread(name, values, unit, floor, note)
+    else:
+        report.add(name, values[0], unit, floor, note)
+    report.add("  as an aim", sum(values) / len(values), unit, aim)
