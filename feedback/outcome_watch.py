@@ -2,47 +2,62 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from dataclasses import dataclass
 
 from models.learning_policy import FreezePolicy
 
 _KEEP = 0.8
-"""Of what the rate was, when a window is added to it: the usual rate is that of some five windows."""
+"""Of what a rate was, when a window is added to it: the usual rate is that of some five windows."""
+
+_MOST_SILENT = 0.5
+"""Where more than this share of all decisions is of callers whose outcomes stopped coming, learning stops."""
 
 _MAX_CALLERS = 10_000
+_USUAL = re.compile(r"usual are (\d+) %")
 
 
 @dataclass(slots=True)
 class _Counts:
-    """Of one caller, in its present window."""
+    """Of one caller, in its present windows: one of decisions, one of outcomes.
 
-    n: int = 0
+    Attributes:
+        usual: share of its decisions that usually has an outcome; None before the first window is over.
+        is_silent: whether its outcomes stopped coming.
+    """
+
+    n_decided: int = 0
+    n_settled: int = 0
+    usual: float | None = None
+    is_silent: bool = False
+    n_told: int = 0
     n_odd: int = 0
-    is_distrusted: bool = False
+    is_odd: bool = False
 
 
 class OutcomeWatch:
-    """Counts decisions and outcomes in windows.
+    """Counts decisions and outcomes by caller, in windows.
 
-    Where the share of decisions that have an outcome collapses, nothing is learned until a whole window is as usual
-    again. Where a caller's outcomes contradict earlier ones, or come out of order, too often, nothing is learned from
-    this caller until a whole window of its own is in order.
+    Where a caller's outcomes contradict earlier ones, or come out of order, too often, or the share of its decisions
+    that has an outcome collapses, nothing is learned from it until a whole window of its own is in order. Where most
+    decisions are of callers whose outcomes stopped coming, nothing is learned at all.
 
     >>> watch, policy = OutcomeWatch(), FreezePolicy(window=20)
+    >>> for _ in range(60):
+    ...     watch.told("web", is_first=True, is_odd=False, policy=policy); watch.decided("web", policy)
     >>> for _ in range(40):
-    ...     watch.told("web", False, policy); watch.decided(policy)
-    >>> for _ in range(20):
-    ...     watch.decided(policy)
+    ...     watch.decided("web", policy)
     >>> watch.reason
-    'of the last 20 decisions 0 % have an outcome, before it were 100 %'
+    'most decisions are of callers whose outcomes have stopped coming (0 % have one, usual are 100 %)'
     """
 
     def __init__(self) -> None:
-        self._n_decided = self._n_told = 0
+        self._callers: OrderedDict[str, _Counts] = OrderedDict()
+        self._n = self._n_silent = self._n_settled = 0
         self._usual: float | None = None
         self._reason: str | None = None
-        self._callers: OrderedDict[str, _Counts] = OrderedDict()
+        self._stopped_before: float | None = None
 
     @property
     def reason(self) -> str | None:
@@ -52,48 +67,94 @@ class OutcomeWatch:
     @property
     def distrusted(self) -> list[str]:
         """Callers from which nothing is learned now."""
-        return [caller for caller, counts in self._callers.items() if counts.is_distrusted]
+        return [caller for caller, counts in self._callers.items() if counts.is_odd or counts.is_silent]
 
-    def decided(self, policy: FreezePolicy) -> None:
+    def resume(self, reason: str) -> None:
+        """Go on where an earlier run stopped learning for a reason of this watch: until a whole window is as usual."""
+        found = _USUAL.search(reason)
+        self._reason = reason
+        self._stopped_before = int(found[1]) / 100 if found is not None else 0.0
+
+    def reset(self) -> None:
+        """Begin anew: what was seen so far is no reason any longer."""
+        self._callers.clear()
+        self._n = self._n_silent = self._n_settled = 0
+        self._usual = self._reason = self._stopped_before = None
+
+    def forget(self, caller: str) -> None:
+        """Keep nothing of a caller."""
+        self._callers.pop(caller, None)
+
+    def decided(self, caller: str, policy: FreezePolicy) -> None:
         """Note a decision whose outcome is expected."""
-        self._n_decided += 1
-        if self._n_decided >= policy.window:
-            self._close(policy)
+        counts = self._of(caller)
+        counts.n_decided += 1
+        self._n += 1
+        self._n_silent += counts.is_silent
+        if counts.n_decided >= policy.window:
+            self._close(counts, policy)
+        if self._n >= policy.window:
+            self._close_all(policy)
 
-    def told(self, caller: str, is_odd: bool, policy: FreezePolicy) -> None:
+    def told(self, caller: str, *, is_first: bool, is_odd: bool, policy: FreezePolicy) -> None:
         """Note an outcome.
 
         Args:
             caller: in whose name it came.
+            is_first: whether it is the first that came of a decision.
             is_odd: whether it contradicts what was told before, or comes before the attempt that it follows.
             policy: what is odd enough.
         """
-        self._n_told += 1
-        counts = self._callers.pop(caller, None) or _Counts()
-        self._callers[caller] = counts
-        if len(self._callers) > _MAX_CALLERS:
-            self._callers.popitem(last=False)
-        counts.n += 1
+        counts = self._of(caller)
+        counts.n_settled += is_first
+        self._n_settled += is_first
+        counts.n_told += 1
         counts.n_odd += is_odd
-        limit = policy.odd_share * policy.window
-        if policy.enabled and counts.n_odd > limit:
-            counts.is_distrusted = True
-        if counts.n >= policy.window:
-            counts.is_distrusted = policy.enabled and counts.n_odd > limit
-            counts.n = counts.n_odd = 0
+        is_too_odd = policy.enabled and counts.n_odd > policy.odd_share * policy.window
+        counts.is_odd = counts.is_odd or is_too_odd
+        if counts.n_told >= policy.window:
+            counts.is_odd = is_too_odd
+            counts.n_told = counts.n_odd = 0
 
     def trusts(self, caller: str) -> bool:
         """Whether outcomes in this name are learned from."""
         counts = self._callers.get(caller)
-        return counts is None or not counts.is_distrusted
+        return counts is None or not (counts.is_odd or counts.is_silent)
 
-    def _close(self, policy: FreezePolicy) -> None:
+    def _of(self, caller: str) -> _Counts:
+        counts = self._callers.get(caller)
+        if counts is None:
+            counts = self._callers[caller] = _Counts()
+            if len(self._callers) > _MAX_CALLERS:
+                self._callers.popitem(last=False)
+        return counts
+
+    def _close(self, counts: _Counts, policy: FreezePolicy) -> None:
         # outcomes of earlier decisions count here, those of the last ones in the next window
-        rate = min(1.0, self._n_told / self._n_decided)
-        n, self._n_decided, self._n_told = self._n_decided, 0, 0
-        if policy.enabled and self._usual is not None and rate < (1 - policy.rate_drop) * self._usual:
-            usual = round(100 * self._usual)
-            self._reason = f"of the last {n} decisions {100 * rate:.0f} % have an outcome, before it were {usual} %"
+        rate = min(1.0, counts.n_settled / counts.n_decided)
+        counts.n_decided = counts.n_settled = 0
+        counts.is_silent = policy.enabled and counts.usual is not None and rate < (1 - policy.rate_drop) * counts.usual
+        if not counts.is_silent:
+            counts.usual = _mixed(counts.usual, rate)
+
+    def _close_all(self, policy: FreezePolicy) -> None:
+        rate, silent = min(1.0, self._n_settled / self._n), self._n_silent / self._n
+        self._n = self._n_silent = self._n_settled = 0
+        if self._stopped_before is not None:
+            if rate < (1 - policy.rate_drop) * self._stopped_before:
+                return
+            self._stopped_before = None
+        if policy.enabled and silent > _MOST_SILENT:
+            usual = 0.0 if self._usual is None else self._usual
+            self._reason = (
+                "most decisions are of callers whose outcomes have stopped coming"
+                f" ({100 * rate:.0f} % have one, usual are {100 * usual:.0f} %)"
+            )
             return
         self._reason = None
-        self._usual = rate if self._usual is None else _KEEP * self._usual + (1 - _KEEP) * rate
+        if self._usual is None or rate >= (1 - policy.rate_drop) * self._usual:
+            self._usual = _mixed(self._usual, rate)
+
+
+def _mixed(usual: float | None, rate: float) -> float:
+    return rate if usual is None else _KEEP * usual + (1 - _KEEP) * rate

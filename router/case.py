@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from intent.intake import Intake
 from intent.llm.escalated import Escalated
 from models.candidate import NOT_NOW, Stage
+from models.card import AgentKey
 from models.deadline import Deadline
 from models.decision import Lease
 from models.entity import Found
@@ -47,6 +48,7 @@ class Case:
         wait_ms: after how long another try may be worth while; None where that is not known.
         lease: the place that was taken at the target.
         facts: what else decided it, for the record.
+        shadow: the agent that the caller calls instead, where that may serve the request; None in all other cases.
         is_last_resort: whether the target was chosen although nobody should be sent there.
     """
 
@@ -82,6 +84,7 @@ class Case:
     wait_ms: float | None = None
     lease: Lease | None = None
     is_last_resort: bool = False
+    shadow: AgentKey | None = None
     degraded: list[str] = field(default_factory=list)
     facts: Facts = field(default_factory=Facts)
     asker: Asker = field(init=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from models.card import AgentKey
 from models.decision import Attempt
 from models.reading import Reading
 from router.case import Case
@@ -78,7 +79,7 @@ def opened_by_caller(case: Case) -> OpenDecision | None:
     choice, reading = case.request.caller_choice, case.reading
     if choice is None or reading is None or reading.intent is None:
         return None
-    agent = chosen_by_caller(choice, case.request.namespace, case.snapshot.card_of)
+    agent = case.shadow or chosen_by_caller(choice, case.request.namespace, case.snapshot.card_of)
     step = step_of_choice(agent, case.snapshot.card_of)
     return OpenDecision(
         decision_id=case.decision_id,
@@ -93,9 +94,19 @@ def opened_by_caller(case: Case) -> OpenDecision | None:
         payload=case.request.payload,
         session_id=case.request.caller.session_id,
         steps=(step,),
-        intents=intents_of(reading),
+        # nothing is learned of an agent that could not have been chosen here
+        intents=intents_of(reading) if case.shadow is not None else (),
         is_shadow=True,
     )
+
+
+def shadow_of(case: Case, allowed: Sequence[Entry]) -> AgentKey | None:
+    """The agent of the caller's own choice, if it is one of those that may serve the request; else None."""
+    choice = case.request.caller_choice
+    if choice is None:
+        return None
+    agent = chosen_by_caller(choice, case.request.namespace, case.snapshot.card_of)
+    return agent if any(entry.agent == agent for entry in allowed) else None
 
 
 def intents_of(reading: Reading | None) -> tuple[tuple[str, float], ...]:
@@ -103,7 +114,7 @@ def intents_of(reading: Reading | None) -> tuple[tuple[str, float], ...]:
     if reading is None or reading.intent is None:
         return ()
     others = [(each.intent, each.confidence) for each in reading.alternatives]
-    return likely((reading.intent, reading.confidence), others)
+    return likely((reading.intent, reading.confidence), others, reading.source)
 
 
 def _features(selection: Selection) -> tuple[float, float, float, float]:

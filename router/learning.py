@@ -15,12 +15,11 @@ from feedback.outcome_watch import OutcomeWatch
 from feedback.reward import reward
 from feedback.share_limit import ShareLimit
 from models.card import AgentKey, Risk
-from models.events import Row
-from models.learning_policy import LearningMode, RiskPolicy
+from models.events import LearnerRow, Row, WeightRow
 from models.outcome import Outcome
 from models.policy import NamespacePolicy, Policy
 from models.request import Preference
-from router.learned import Learned
+from router.advice import Advice, advice_of, explored_by, with_exponents
 from router.live.open_decisions import OpenDecision
 from router.scorer import Blend
 from router.snapshot import Entry, Snapshot
@@ -28,22 +27,6 @@ from router.snapshot import Entry, Snapshot
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_RISKS: tuple[Risk, ...] = ("low", "normal", "high")
-
-
-class Advice(NamedTuple):
-    """What is known of the contenders of a case.
-
-    Attributes:
-        learned: posteriors, in the order of the contenders; None where there are none.
-        costs_usd: observed cost of each contender's calls; empty where none is known.
-        blend: of the formula, with learned exponents where they hold.
-    """
-
-    learned: Learned | None
-    costs_usd: tuple[float | None, ...]
-    blend: Blend
 
 
 class Told(NamedTuple):
@@ -101,6 +84,7 @@ class Learning:
         policy: Policy,
         holds: NamespacePolicy,
         preference: Preference,
+        risk: Risk,
     ) -> Advice:
         """What is known of the entries.
 
@@ -110,19 +94,46 @@ class Learning:
             policy: the whole one.
             holds: that of the request's namespace.
             preference: of the request: `best` explores nothing.
+            risk: of the intent.
         """
         blend = Blend.of(holds, preference)
+        explored = explored_by(policy, preference, risk, self.raised_floor)
         return self._safely(
-            lambda: self._advice(entries, intents, policy, holds, preference, blend), Advice(None, (), blend)
+            lambda: advice_of(self.learner, entries, intents, policy.learning, explored, blend), Advice(None, (), blend)
         )
 
-    def decided(self, agent: AgentKey, is_expected: bool, policy: Policy) -> None:
-        """Note a decision for an agent; `is_expected` is whether its caller posts outcomes at all."""
+    def decided(self, agent: AgentKey, caller: str | None, policy: Policy) -> None:
+        """Note a decision for an agent; `caller` is who will tell of it, None where that is not to be expected."""
         self._safely(lambda: self.learner.routed(agent[0]), None)
-        if is_expected:
-            self.watch.decided(policy.learning.freeze)
+        if caller is not None:
+            self.watch.decided(caller, policy.learning.freeze)
 
-    def take(self, opened: OpenDecision, outcome: Outcome, charged: Charge, policy: Policy, at_ms: int) -> Told:
+    def within_share(self, entries: Sequence[Entry], max_rise: float, now_ms: float) -> frozenset[int]:
+        """Numbers of the entries whose share of their intent may rise; of all where that is so of none.
+
+        An agent that is demoted falls as fast as it may: then the others may rise as fast.
+        """
+        everybody = frozenset(entry.number for entry in entries)
+
+        def allowed() -> frozenset[int]:
+            if any(self.learner.is_demoted(entry.agent) for entry in entries):
+                return everybody
+            return frozenset(
+                entry.number for entry in entries if self.shares.allows(group_of(entry), entry.agent, now_ms, max_rise)
+            )
+
+        return self._safely(allowed, everybody) or everybody
+
+    def take(
+        self,
+        opened: OpenDecision,
+        outcome: Outcome,
+        charged: Charge,
+        policy: Policy,
+        at_ms: int,
+        *,
+        is_amended: bool = False,
+    ) -> Told:
         """Learn from an outcome.
 
         Args:
@@ -131,12 +142,15 @@ class Learning:
             charged: to whom; only what an agent is charged with is learned from.
             policy: the whole one.
             at_ms: epoch.
+            is_amended: whether the call had an outcome before: what has seen it once is not to see it again.
         """
         rules = policy.learning
         step = opened.steps[outcome.attempt - 1]
         worth = reward(outcome, charged, step.slice_ms, rules.reward)
         if worth is None or not opened.intents or not self.watch.trusts(opened.teller):
             return _NOTHING
+        if not self._safely(lambda: self.learner.knows(step.agent), False):
+            return _NOTHING  # an agent that nobody ever registered: a caller may choose any name
         lesson = Lesson(
             agent=step.agent,
             intents=opened.intents,
@@ -147,15 +161,20 @@ class Learning:
             cost_usd=outcome.cost_usd,
             at_ms=at_ms,
             base=Blend.of(policy.of(opened.namespace), "auto")[:4],
+            is_amended=is_amended,
         )
         return self._safely(lambda: _told(self.learner.learn_one(lesson, rules)), _NOTHING)
 
-    def take_back(self, learnt: str | None, policy: Policy, at_ms: int) -> Sequence[Row]:
-        """Undo what was learned from an outcome that is replaced, or charged to another."""
+    def take_back(self, learnt: str | None, policy: Policy, at_ms: int) -> Told:
+        """Undo what was learned from an outcome that is replaced, or charged to another.
+
+        Returns:
+            What is still to be undone, as nothing can be while learning is frozen, and rows to be written down.
+        """
         if learnt is None:
-            return ()
+            return _NOTHING
         contribution = orjson.loads(learnt)
-        return self._safely(lambda: self.learner.unlearn_one(contribution, policy.learning, at_ms).rows, ())
+        return self._safely(lambda: _told(self.learner.unlearn_one(contribution, policy.learning, at_ms)), _NOTHING)
 
     def due(self, policy: Policy, at_ms: int) -> Sequence[Row]:
         """What changes as time goes by: the evidence on demoted agents decays with the requests that were routed."""
@@ -164,20 +183,33 @@ class Learning:
     def exponents(self, namespace: str, policy: Policy) -> dict[str, float]:
         """Those of the merit in a namespace, as they hold now."""
         base = Blend.of(policy.of(namespace), "auto")
-        now = self._with_exponents(namespace, base, policy)
+        now = with_exponents(self.learner, namespace, base, policy.learning)
         return {name: getattr(now, name) for name in ("similarity", "quality", "health", "load")}
 
-    def watched(self, caller: str, is_odd: bool, policy: Policy, at_ms: int) -> Sequence[Row]:
+    def watched(self, caller: str, policy: Policy, at_ms: int, *, is_first: bool, is_odd: bool) -> Sequence[Row]:
         """Note an outcome; learning stops, or goes on, where outcomes look wrong, or right again.
 
         Args:
             caller: in whose name it came.
-            is_odd: whether it contradicts what was told before, or comes before the attempt that it follows.
             policy: the whole one.
             at_ms: epoch.
+            is_first: whether it is the first of its decision.
+            is_odd: whether it contradicts what was told before, or comes before the attempt that it follows.
         """
-        self.watch.told(caller, is_odd, policy.learning.freeze)
+        self.watch.told(caller, is_first=is_first, is_odd=is_odd, policy=policy.learning.freeze)
         return self._safely(lambda: self._freeze_or_thaw(at_ms), ())
+
+    def load(self, weights: Sequence[WeightRow], states: Sequence[LearnerRow]) -> None:
+        """Take up what an earlier run has stored."""
+        self.learner.load(weights, states)
+        frozen = self.learner.frozen
+        if frozen is not None and frozen.startswith(_BY_ITSELF):
+            self.watch.resume(frozen.removeprefix(_BY_ITSELF))
+
+    def thaw(self, at_ms: int) -> Sequence[Row]:
+        """Learn again, whatever stopped it."""
+        self.watch.reset()
+        return self.learner.thaw(at_ms).rows
 
     def _freeze_or_thaw(self, at_ms: int) -> Sequence[Row]:
         reason, frozen = self.watch.reason, self.learner.frozen
@@ -189,38 +221,6 @@ class Learning:
             return self.learner.thaw(at_ms).rows
         return ()
 
-    def _advice(
-        self,
-        entries: Sequence[Entry],
-        intents: Sequence[tuple[str, float]],
-        policy: Policy,
-        holds: NamespacePolicy,
-        preference: Preference,
-        blend: Blend,
-    ) -> Advice:
-        learner, rules = self.learner, policy.learning
-        agents = [entry.agent for entry in entries]
-        posterior = learner.posterior(agents, intents, rules)
-        mode: LearningMode = rules.mode
-        floor = 0.0
-        if mode != "observe":
-            explores = _explored(policy.risk, _risk_of(entries, holds))
-            if preference != "best" and (explores == "always" or (explores == "explore" and mode == "explore")):
-                floor = self.raised_floor(rules.floor)
-            elif mode == "explore":
-                mode = "exploit"
-        blend = self._with_exponents(entries[0].agent[0], blend, policy)
-        learned = Learned(mode, posterior.alpha, posterior.beta, floor, rules.temperature, learner.version)
-        costs_usd = tuple([learner.cost_of(agent) for agent in agents])
-        return Advice(learned, costs_usd if any(cost is not None for cost in costs_usd) else (), blend)
-
-    def _with_exponents(self, namespace: str, blend: Blend, policy: Policy) -> Blend:
-        rules = policy.learning
-        if rules.mode == "observe" or not rules.exponents:
-            return blend
-        of = self.learner.exponents(namespace, blend[:4])
-        return blend._replace(similarity=of[0], quality=of[1], health=of[2], load=of[3])
-
     def _safely(self, work: Callable[[], T], otherwise: T) -> T:
         try:
             return work()
@@ -229,6 +229,11 @@ class Learning:
             if self.n_failures & (self.n_failures - 1) == 0:  # the first, and then ever fewer: the log has to last
                 log.exception("the learner failed, %d times by now; decisions go on without it", self.n_failures)
             return otherwise
+
+
+def group_of(entry: Entry) -> tuple[str, str]:
+    """Among which agents shares are told: those of an intent of a namespace."""
+    return (entry.agent[0], entry.capability.intent)
 
 
 _BY_ITSELF = "by itself: "
@@ -241,16 +246,3 @@ def _as_it_is(floor: float) -> float:
 def _told(learnt: Learnt) -> Told:
     added = learnt.contribution
     return Told(None if added is None else orjson.dumps(added).decode(), learnt.rows)
-
-
-def _explored(risk: RiskPolicy, of: Risk) -> str:
-    found: str = getattr(risk, of)
-    return found
-
-
-def _risk_of(entries: Sequence[Entry], holds: NamespacePolicy) -> Risk:
-    """Of an intent: what the policy says, else the greatest on the cards."""
-    said = holds.intents.get(entries[0].capability.intent)
-    if said is not None and said.risk is not None:
-        return said.risk
-    return max((entry.capability.risk for entry in entries), key=_RISKS.index)

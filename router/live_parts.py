@@ -60,7 +60,7 @@ async def live_parts(
     """Build them; what an earlier run has stored is taken up."""
     live = Live(Random())
     learning = Learning(Learner())
-    learning.learner.load(*await store.weights.load())
+    learning.load(*await store.weights.load())
     live.posting.update(await store.records.known_callers(MAX_CALLERS))
     beats = Beats(live.health, store.heartbeats, clock)
     await beats.load()

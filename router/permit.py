@@ -56,6 +56,9 @@ class Grants:
         """Raises ForbiddenError where the key does not cover the request's namespace or its caller's id."""
         if not self.reaches(request.namespace):
             raise ForbiddenError(f"this key does not reach namespace {request.namespace!r}")
+        choice = request.caller_choice
+        if choice is not None and choice.namespace is not None and not self.reaches(choice.namespace):
+            raise ForbiddenError(f"this key does not reach namespace {choice.namespace!r} of the caller's choice")
         speaker = request.caller.agent_id
         if speaker is not None and not self.speaks_as(speaker):
             raise ForbiddenError(f"this key may not speak as {speaker!r}: use one of its own caller ids")

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from math import ceil
 
-from models.candidate import Stage
+from models.candidate import NOT_NOW, Stage
 from models.card import FallbackForm
 from models.decision import Attempt, Lease, QueueTicket, Reason, RouteDecision
 from models.errors import QuotaExceededError
 from models.ports import Clock
 from router import answers
 from router.case import Case
-from router.case_plan import fingerprint_of, intents_of, opened_by, plan_of
+from router.case_plan import fingerprint_of, intents_of, opened_by, plan_of, shadow_of
 from router.degrade_queue import DegradeQueue
 from router.eligibility import check
-from router.learning import Learning
+from router.learning import Learning, group_of
 from router.live.admission import Admission
 from router.live.live import Live
 from router.permit import labelled, permitted
@@ -78,6 +78,10 @@ class Picker:
         if not fitting:
             return self._fallback(case, Reason.NO_CAPABLE_AGENT)
         allowed = permitted(fitting, case.request, case.grants)
+        if case.request.caller_choice is not None:
+            case.shadow = shadow_of(case, allowed)
+            if case.shadow is None:
+                case.degraded.append("caller_choice: not among those that may serve this, nothing is learned of it")
         if not allowed:
             return answers.deny(case, self._elapsed_ms(case))
         case.checked_ms = self._clock.now_ms()
@@ -153,22 +157,27 @@ class Picker:
         assert case.selection is not None
         keep_ms = sum(step.timeout_ms + step.backoff_ms for step in steps) + case.policy.lease.grace_ms
         opened, chosen = opened_by(case, steps), case.selection.chosen
-        self._learning.decided(chosen.agent, case.asker.caller in self._live.posting, case.snapshot.policy)
+        is_expected = case.asker.caller in self._live.posting
+        self._learning.decided(chosen.agent, opened.teller if is_expected else None, case.snapshot.policy)
         if case.snapshot.policy.learning.max_rise is not None:
-            self._learning.shares.note(_group(chosen), chosen.agent, self._clock.monotonic_ms())
+            self._learning.shares.note(group_of(chosen), chosen.agent, self._clock.monotonic_ms())
         if self._admission.take(opened, chosen, case.asker, case.snapshot.policy, keep_ms):
             case.lease = Lease.of(id=case.decision_id, expires_at=int(case.checked_ms + keep_ms))
 
     def _select(self, case: Case) -> None:
         reading, request = case.reading, case.request
         assert reading is not None
+        assert reading.intent is not None
         advice = self._learning.advise(
             case.eligible.entries,
             intents_of(reading),
             case.snapshot.policy,
             case.policy,
             preference_of(request, reading.preference, case.policy),
+            case.snapshot.risk(case.namespaces, reading.intent, case.policy),
         )
+        if advice.learned is not None:
+            case.weights_version = advice.learned.version
         case.facts.costs_usd = advice.costs_usd
         selection = select(
             case.eligible.entries,
@@ -192,16 +201,13 @@ class Picker:
     def _within_share(self, case: Case, able: list[tuple[Entry, Standing]]) -> list[tuple[Entry, Standing]]:
         """Without those whose share has risen as far as it may; where others fall away, the rest may rise to any."""
         max_rise = case.snapshot.policy.learning.max_rise
-        if max_rise is None or len(able) < 2 or case.eligible.excluded:
+        if max_rise is None or len(able) < 2 or any(stage in NOT_NOW for _, stage in case.eligible.excluded):
             return able
-        if any(self._learning.learner.is_demoted(entry.agent) for entry, _ in able):
-            return able
-        shares, now_ms = self._learning.shares, self._clock.monotonic_ms()
-        kept = [each for each in able if shares.allows(_group(each[0]), each[0].agent, now_ms, max_rise)]
-        if not kept or len(kept) == len(able):
-            return able
-        places = {entry.number for entry, _ in kept}
-        case.eligible.excluded += [(entry, Stage.SHARE) for entry, _ in able if entry.number not in places]
+        allowed = self._learning.within_share([entry for entry, _ in able], max_rise, self._clock.monotonic_ms())
+        # an answer belongs to who asked
+        kept = [each for each in able if each[0].number in allowed or each[0].agent[1] == case.sticky_agent]
+        if len(kept) < len(able):
+            case.eligible.excluded += [(each[0], Stage.SHARE) for each in able if each not in kept]
         return kept
 
     async def _nobody(self, case: Case, reason: Reason) -> RouteDecision:
@@ -239,10 +245,6 @@ class Picker:
 
     def _elapsed_ms(self, case: Case) -> float:
         return self._clock.monotonic_ms() - case.started_ms
-
-
-def _group(entry: Entry) -> tuple[str, str]:
-    return (entry.agent[0], entry.capability.intent)
 
 
 def _asks_for_ticket(case: Case) -> bool:

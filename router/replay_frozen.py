@@ -15,13 +15,14 @@ from intent.llm.escalate import SHIPPED, Escalation
 from intent.llm.escalated import Escalated, EscalationStatus, Origin
 from intent.llm.prompt import IntentText
 from models.candidate import Stage
-from models.card import AgentKey
+from models.card import AgentKey, Risk
 from models.decision import QueueTicket
 from models.policy import NamespacePolicy, Policy
 from models.request import Preference
+from router.advice import Advice
 from router.degrade_queue import DegradeQueue
 from router.learned import Learned
-from router.learning import Advice, Learning
+from router.learning import Learning
 from router.live.admission import Admission
 from router.live.asker import Asker
 from router.live.live import Live
@@ -160,6 +161,7 @@ class FrozenLearning(Learning):
         policy: Policy,
         holds: NamespacePolicy,
         preference: Preference,
+        risk: Risk,
     ) -> Advice:
         """The posteriors that were sealed, with the policy's own parameters of the formula.
 
@@ -182,13 +184,9 @@ class FrozenLearning(Learning):
     def decided(self, *_: Any, **__: Any) -> None:
         """Nothing is noted."""
 
-    def is_demoted(self, agent: AgentKey) -> bool:
-        """Whether an agent was seen to get worse: then no share was limited, and that is sealed already."""
-        return False
-
-    def allows(self, group: tuple[str, str], agent: AgentKey, now_ms: float, max_rise: float) -> bool:
-        """Whether an agent's share might still rise."""
-        return self._admission.is_within_share(agent)
+    def within_share(self, entries: Sequence[Entry], max_rise: float, now_ms: float) -> frozenset[int]:
+        """Numbers of the entries whose share might still rise."""
+        return frozenset(entry.number for entry in entries if self._admission.is_within_share(entry.agent))
 
     def note(self, group: tuple[str, str], agent: AgentKey, now_ms: float) -> None:
         """Nothing is noted."""

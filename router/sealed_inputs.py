@@ -182,6 +182,8 @@ def _live(case: Case, decision: RouteDecision) -> dict[str, Any]:
         live["promotion_id"] = case.promotion_id
     if case.explain:
         live["explain"] = True
+    if case.shadow is not None:
+        live["shadow"] = "/".join(case.shadow)
     if case.given_ms is not None:
         live["given_ms"] = case.given_ms
     if facts.part_of is not None:

@@ -147,8 +147,7 @@ class RouteService:
 
     async def _part(self, case: Case, reading: Reading, place: int) -> RouteDecision:
         """The decision of another part of the sentence; the payload was for the first."""
-        asked = {"utterance": reading.text, "payload": None, "target_agent": None, "caller_choice": None}
-        request = case.request.model_copy(update=asked)
+        request = case.request.model_copy(update={"utterance": reading.text, "payload": None, "target_agent": None})
         part = replace(
             case,
             request=request,

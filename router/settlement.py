@@ -94,7 +94,7 @@ class Settlement:
         if before is not None and _is_same(before.outcome, outcome):
             return _receipt(outcome, Effect.DUPLICATE, before.charged)
         if before is not None and outcome.idempotency_key == before.outcome.idempotency_key is not None:
-            self._watch(opened, True)
+            self._watch(opened, is_first=False, is_odd=True)
             raise ConflictError(f"the key {outcome.idempotency_key!r} came with another outcome of this attempt before")
         return self._settle(opened, outcome, before)
 
@@ -103,9 +103,11 @@ class Settlement:
         step = opened.steps[outcome.attempt - 1]
         effects, snapshot = self._effects, self._registry.snapshot
         learned: list[Row] = []
+        kept: str | None = None
         if before is not None:
             effects.take_back(opened, outcome.attempt, now_ms, snapshot)
-            learned += self._learning.take_back(before.learnt, snapshot.policy, wall_ms)
+            undone = self._learning.take_back(before.learnt, snapshot.policy, wall_ms)
+            learned, kept = [*undone.rows], undone.learnt
         is_poison = effects.fails(opened, outcome, step.agent, now_ms, snapshot)
         charged = charge(outcome, Call(step.slice_ms, step.timeout_ms, step.depends_on, is_poison))
         effects.record(opened, outcome, charged, now_ms, snapshot)
@@ -114,30 +116,34 @@ class Settlement:
             effect = Effect.LATE
         at_ms = wall_ms if before is None else before.at_ms
         is_early = outcome.attempt > 1 and outcome.attempt - 1 not in opened.told
-        learned += self._watch(opened, is_early or (before is not None and _contradicts(before.outcome, outcome)))
-        told = self._learning.take(opened, outcome, charged, snapshot.policy, wall_ms)
+        is_odd = is_early or (before is not None and _contradicts(before.outcome, outcome))
+        learned += self._watch(opened, is_first=not opened.told, is_odd=is_odd)
+        told = self._learning.take(opened, outcome, charged, snapshot.policy, wall_ms, is_amended=before is not None)
         learned += told.rows
-        opened.told[outcome.attempt] = Told(outcome, charged.party.value, at_ms, told.learnt)
+        opened.told[outcome.attempt] = Told(outcome, charged.party.value, at_ms, told.learnt or kept)
         earlier = None if before is None else before.outcome
         learned += self._corrections.rows(opened, outcome, earlier, snapshot.policy, wall_ms)
         self._journal.put([*self._rows(opened, outcome, charged, before, wall_ms), *learned])
         return _receipt(outcome, effect, charged.party.value)
 
-    def _watch(self, opened: OpenDecision, is_odd: bool) -> Sequence[Row]:
+    def _watch(self, opened: OpenDecision, *, is_first: bool, is_odd: bool) -> Sequence[Row]:
         at_ms = int(self._clock.now_ms())
-        return self._learning.watched(opened.teller, is_odd, self._registry.snapshot.policy, at_ms)
+        policy = self._registry.snapshot.policy
+        # beside a caller's own choice nothing was counted as decided
+        is_first = is_first and not opened.is_shadow
+        return self._learning.watched(opened.teller, policy, at_ms, is_first=is_first, is_odd=is_odd)
 
     def _recharged(self, opened: OpenDecision, attempt: int, wall_ms: int) -> list[Row]:
         """Rows of an earlier outcome that is charged to another than before: it is learned from, or no longer."""
         told, policy = opened.told[attempt], self._registry.snapshot.policy
         if told.charged == Party.AGENT:
-            learned = self._learning.take(opened, told.outcome, Charge(Party.AGENT, True), policy, wall_ms)
-            rows, learnt = learned.rows, learned.learnt
+            charged = Charge(Party.AGENT, True)
+            learned = self._learning.take(opened, told.outcome, charged, policy, wall_ms, is_amended=True)
         else:
-            rows, learnt = self._learning.take_back(told.learnt, policy, wall_ms), None
-        opened.told[attempt] = told._replace(learnt=learnt)
+            learned = self._learning.take_back(told.learnt, policy, wall_ms)
+        opened.told[attempt] = told._replace(learnt=learned.learnt)
         # the same outcome once more: of an attempt's rows the newest says who is charged
-        return [_outcome_row(opened, told.outcome, told.charged, wall_ms, learnt), *rows]
+        return [_outcome_row(opened, told.outcome, told.charged, wall_ms, learned.learnt), *learned.rows]
 
     def _rows(
         self, opened: OpenDecision, outcome: Outcome, charged: Charge, before: Told | None, wall_ms: int

@@ -11,13 +11,15 @@ import numpy as np
 from intent.entities.properties import Property
 from intent.normalize import match_key
 from intent.rules import Rules
-from models.card import AgentCard, AgentKey, Capability
-from models.policy import Policy
+from models.card import AgentCard, AgentKey, Capability, Risk
+from models.policy import NamespacePolicy, Policy
 from models.reading import Neighbour
 from router.index import Bools, Index, Ints, Mask
 from router.standing import Standing, fresh_standing
 
 _MAX_MASKS = 512
+_MAX_RISKS = 20_000
+_RISKS: tuple[Risk, ...] = ("low", "normal", "high")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ class Snapshot:
     n_dependents: Mapping[tuple[str, str], int]
     digests: Mapping[str, str] = field(default_factory=dict)
     _scopes: dict[tuple[str, ...], Scope] = field(default_factory=dict)
+    _risks: dict[tuple[tuple[str, ...], str], Risk] = field(default_factory=dict)
 
     def scope(self, namespaces: tuple[str, ...]) -> Scope:
         """What intake reads over in these namespaces, forbidden capabilities included."""
@@ -160,6 +163,20 @@ class Snapshot:
     def routable(self, namespaces: tuple[str, ...], intent: str) -> list[Entry]:
         """The routable capabilities of an intent in these namespaces."""
         return [entry for namespace in namespaces for entry in self.by_intent.get((namespace, intent), ())]
+
+    def risk(self, namespaces: tuple[str, ...], intent: str, holds: NamespacePolicy) -> Risk:
+        """Of an intent: what the policy of a namespace says, else the greatest on the cards that serve it."""
+        said = holds.intents.get(intent)
+        if said is not None and said.risk is not None:
+            return said.risk
+        known = self._risks.get((namespaces, intent))
+        if known is not None:
+            return known
+        places = [_RISKS.index(entry.capability.risk) for entry in self.routable(namespaces, intent)]
+        found = _RISKS[max(places, default=1)]
+        if len(self._risks) < _MAX_RISKS:
+            self._risks[namespaces, intent] = found
+        return found
 
     def _mask(self, entries: Bools) -> Mask:
         """The rows that one of the allowed entries, one boolean each, has."""

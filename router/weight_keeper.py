@@ -108,7 +108,7 @@ class WeightKeeper:
 
     async def thaw(self) -> None:
         """Learn again; durable on return."""
-        self._put(self._learning.learner.thaw(self._now_ms()).rows)
+        self._put(self._learning.thaw(self._now_ms()))
         await self._journal.stored(STORED_MS)
 
     def _put(self, rows: Sequence[Row]) -> None:

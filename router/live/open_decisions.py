@@ -16,6 +16,7 @@ from models.outcome import Outcome
 from models.request import CallerChoice
 from router.versions import order
 
+_SAID = frozenset({"caller", "rule", "llm"})
 _UNKNOWN_MS = 86_400_000
 _MOST_INTENTS = 4
 _LEAST_CONFIDENCE = 0.02
@@ -146,12 +147,18 @@ def steps_of(plan: Sequence[Attempt], cards: Sequence[AgentCard], timeouts_ms: S
     )
 
 
-def likely(read: tuple[str, float], others: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+def likely(read: tuple[str, float], others: Sequence[tuple[str, float]], source: str) -> tuple[tuple[str, float], ...]:
     """(intent, confidence) of those that count: the one routed by, and the likeliest others, best first.
 
-    >>> likely(("refund", 0.9), [("cancel", 0.06), ("track", 0.01)])
+    Where a caller, a rule or a language model has said what is meant, the others are not meant.
+
+    >>> likely(("refund", 0.9), [("cancel", 0.06), ("track", 0.01)], "semantic")
     (('refund', 0.9), ('cancel', 0.06))
+    >>> likely(("refund", 0.3), [("cancel", 0.5)], "llm")
+    (('refund', 0.3),)
     """
+    if source in _SAID:
+        return (read,)
     return (read, *[other for other in others if other[1] >= _LEAST_CONFIDENCE][: _MOST_INTENTS - 1])
 
 
@@ -187,8 +194,12 @@ def of_record(
     if row.intent is None or not (answer["plan"] or choice):
         return None
     caller = request.get("caller") or {}
+    shadow = inputs.get("shadow")
     if choice:
         agent = chosen_by_caller(CallerChoice.model_validate(choice), row.namespace, cards)
+        if shadow is not None:
+            namespace, agent_id, version = shadow.rsplit("/", 2)
+            agent = (namespace, agent_id, version)
         steps: tuple[Step, ...] = (step_of_choice(agent, cards),)
     else:
         steps = tuple(_step(attempt, inputs.get("timeouts_ms", {}), cards) for attempt in answer["plan"])
@@ -206,7 +217,7 @@ def of_record(
         session_id=caller.get("session_id"),
         steps=steps,
         is_leased=answer["lease"] is not None,
-        intents=_intents(answer["intent"] or {"name": row.intent, "confidence": 1.0, "alternatives": []}),
+        intents=() if choice and shadow is None else _intents(answer["intent"]),
         features=_features(inputs, answer["target"]),
         is_shadow=choice is not None,
     )
@@ -218,7 +229,7 @@ def of_record(
 
 def _intents(read: Any) -> tuple[tuple[str, float], ...]:
     others = [(other["name"], other["confidence"]) for other in read["alternatives"]]
-    return likely((read["name"], read["confidence"]), others)
+    return likely((read["name"], read["confidence"]), others, read["source"])
 
 
 def _features(inputs: Any, target: Any) -> tuple[float, float, float, float] | None:
@@ -228,7 +239,7 @@ def _features(inputs: Any, target: Any) -> tuple[float, float, float, float] | N
     name = "/".join((target["namespace"], target["agent_id"], target["version"]))
     for each, quality, _, health, load, *_ in inputs.get("contenders", ()):
         if each == name:
-            return (inputs["reading"]["confidence"], quality, health, load)
+            return (inputs.get("similarity", inputs["reading"]["confidence"]), quality, health, load)
     return None
 
 

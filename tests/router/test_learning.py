@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,13 +10,14 @@ import pytest
 
 from models.card import AgentCard
 from models.decision import Action, Reason, RouteDecision
+from models.errors import ForbiddenError
 from models.events import LearnerRow, OutcomeRow, WeightRow
 from models.outcome import Outcome
 from models.policy import IntentPolicy, NamespacePolicy, Policy
-from router.permit import OPEN
+from router.permit import OPEN, Grants
 from router.service import Ids
 from tests.builders import capability, card, request
-from tests.service_builders import Desk, service_of
+from tests.service_builders import Desk, key_grants, service_of
 
 UNIT = 1_000_000
 
@@ -38,13 +40,18 @@ async def routed(desk: Desk, caller: str = "web", **fields: Any) -> RouteDecisio
     return await desk.route(request(None, intent="echo", caller={"agent_id": caller}, **fields))
 
 
-async def post(desk: Desk, decision: RouteDecision, status: str = "succeeded", **how: Any) -> Any:
-    outcome = Outcome.model_validate({"decision_id": decision.decision_id, "status": status, **how})
-    task = asyncio.ensure_future(desk.settlement.settle([outcome], OPEN))
+async def settled(desk: Desk, settling: Any) -> Any:
+    """The end of a settling, the journal written meanwhile."""
+    task = asyncio.ensure_future(settling)
     while not task.done():
         await asyncio.sleep(0)
         await desk.journal.flush(1000)
-    [receipt] = task.result()
+    return task.result()
+
+
+async def post(desk: Desk, decision: RouteDecision, status: str = "succeeded", **how: Any) -> Any:
+    outcome = Outcome.model_validate({"decision_id": decision.decision_id, "status": status, **how})
+    [receipt] = await settled(desk, desk.settlement.settle([outcome], OPEN))
     return receipt
 
 
@@ -217,14 +224,131 @@ async def test_learning_stops_by_itself_where_outcomes_stop_coming() -> None:
     desk = desk_of(learning={"freeze": {"window": 20}})
     for _ in range(60):
         await post(desk, await routed(desk))
-    for _ in range(20):
+    for _ in range(40):
         last = await routed(desk)
+        desk.live.leases.give_back(last.decision_id)
     await post(desk, last)
     assert desk.learning.learner.frozen is not None
-    assert desk.learning.learner.frozen.startswith("by itself: of the last 20 decisions")
-    for _ in range(45):
+    assert desk.learning.learner.frozen.startswith(
+        "by itself: most decisions are of callers whose outcomes have stopped"
+    )
+    for _ in range(60):
         await post(desk, await routed(desk))
     assert desk.learning.learner.frozen is None
+
+
+async def test_a_thaw_by_hand_holds() -> None:
+    desk = desk_of(learning={"freeze": {"window": 20}})
+    for _ in range(60):
+        await post(desk, await routed(desk))
+    for _ in range(40):
+        last = await routed(desk)
+        desk.live.leases.give_back(last.decision_id)
+    await post(desk, last)
+    assert desk.learning.learner.is_frozen
+    desk.learning.thaw(0)
+    for _ in range(5):
+        await post(desk, await routed(desk))
+    assert not desk.learning.learner.is_frozen
+    assert desk.learning.watch.trusts("web")
+
+
+async def test_an_amendment_while_frozen_is_undone_after_the_thaw() -> None:
+    desk = desk_of()
+    decision = await routed(desk)
+    await post(desk, decision, "succeeded")
+    desk.learning.learner.freeze("by hand", 0)
+    await post(desk, decision, "failed")
+    assert sums(desk, "a") == (1.0, 1.0)
+    desk.learning.thaw(0)
+    await post(desk, decision, "cancelled")
+    assert sums(desk, "a") == (0.0, 0.0)
+
+
+async def test_a_decision_names_the_weights_it_used_though_outcomes_came_meanwhile() -> None:
+    desk = desk_of()
+    decision = await routed(desk)
+    await post(desk, decision)
+    case_version = desk.learning.version
+    again = await routed(desk)
+    assert again.generations.weights == case_version > 0
+
+
+async def test_high_risk_is_not_explored_when_the_risky_agent_is_left_out() -> None:
+    desk = desk_of(
+        agent("a", 0.9, risk="high"),
+        agent("b", 0.9, risk="low"),
+        agent("c", 0.2, risk="low"),
+        learning={"floor": 0.3},
+    )
+    assert (await chosen(desk, exclude=["a"]))["c"] == 0
+
+
+async def test_a_limited_rise_takes_no_session_from_its_agent() -> None:
+    desk = desk_of(agent("a", 0.9), agent("b", 0.6), learning={"max_rise": 0.1})
+    for _ in range(40):
+        await routed(desk, "quiet", target_agent="b")
+    desk.clock.advance(3_600_001)
+    for _ in range(40):
+        await routed(desk, "quiet")
+    asked = await desk.route(
+        request(None, intent="echo", caller={"agent_id": "web", "session_id": "s"}, target_agent="b", exclude=["a"])
+    )
+    await post(desk, asked, awaits_input=True)
+    for _ in range(60):
+        await routed(desk, "quiet", target_agent="a")
+    answer = await desk.route(request("yes", caller={"agent_id": "web", "session_id": "s"}))
+    assert answer.reason is Reason.STICKY_SESSION
+    assert answer.target is not None
+    assert answer.target.agent_id == "b"
+
+
+async def test_no_part_of_a_shadowed_sentence_takes_a_place() -> None:
+    desk = service_of(
+        [
+            card("a", capability("play_music", ["play some music"])),
+            card("b", capability("set_timer", ["set a timer"])),
+        ]
+    )
+    desk.live.posting.add("web")
+    told = await desk.route(
+        request("play some music. set a timer", caller={"agent_id": "web"}, caller_choice={"agent_id": "a"})
+    )
+    assert len(told.parts) == 1
+    assert [each.lease for each in (told, *told.parts)] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("choice", "grants"),
+    [
+        ({"agent_id": "v", "namespace": "other"}, key_grants()),
+        ({"agent_id": "nobody"}, key_grants()),
+        ({"agent_id": "closed"}, key_grants()),
+    ],
+)
+async def test_nothing_is_learned_of_a_choice_that_the_router_could_not_have_made(choice: Any, grants: Grants) -> None:
+    desk = service_of(
+        [
+            agent("a", 0.9),
+            agent("closed", 0.9, allowed_callers=["another"]),
+            agent("v", 0.9, namespace="other"),
+        ]
+    )
+    decision = await desk.route(request(None, intent="echo", caller={}, caller_choice=choice), grants)
+    assert any("caller_choice" in each for each in decision.degraded)
+    for status in ("failed", "succeeded"):
+        outcome = Outcome.model_validate({"decision_id": decision.decision_id, "status": status})
+        [receipt] = await settled(desk, desk.settlement.settle([outcome], grants))
+        assert receipt.charged_to == "agent"
+        desk.live.opened._decisions.clear()
+    assert desk.learning.learner.version == 0
+
+
+async def test_a_key_cannot_shadow_into_a_namespace_that_it_does_not_reach() -> None:
+    desk = service_of([agent("a", 0.9), agent("v", 0.9, namespace="other")])
+    asked = request(None, intent="echo", caller={}, caller_choice={"agent_id": "v", "namespace": "other"})
+    with pytest.raises(ForbiddenError, match="'other'"):
+        await desk.route(asked, replace(key_grants(), namespaces=frozenset({"default"})))
 
 
 async def test_a_caller_that_keeps_changing_its_mind_is_learned_from_no_longer() -> None:
