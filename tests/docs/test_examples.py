@@ -50,7 +50,7 @@ KINDS = {
     ("json", "request"),
     ("json", "told"),
 }
-WALKS = ("feedback.md", "live.md")
+WALKS = ("feedback.md", "learning.md", "live.md")
 PLACE = "DECISION"
 """Stands for the id of the last decision."""
 
