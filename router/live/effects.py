@@ -30,7 +30,11 @@ _ANSWERED_BADLY = frozenset({OutcomeStatus.FAILED, OutcomeStatus.SCHEMA_MISMATCH
 
 
 class Effects:
-    """Applies outcomes; each can be taken back exactly."""
+    """Applies outcomes; each can be taken back exactly.
+
+    Those of calls that the router did not plan (`OpenDecision.is_shadow`) touch nothing here: that a call was made at
+    all is its caller's word alone.
+    """
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -42,7 +46,7 @@ class Effects:
         Then the agents that were charged for it before are charged no longer. Only agents that worked on the request
         say something of it: in an outage many are late or out of reach with any request.
         """
-        if not _may_be_request(outcome, opened.steps[outcome.attempt - 1]) or self._is_ill(agent):
+        if opened.is_shadow or not _may_be_request(outcome, opened.steps[outcome.attempt - 1]) or self._is_ill(agent):
             return False
         call = (opened.decision_id, outcome.attempt)
         of_request = snapshot.policy.of(opened.namespace).poison
@@ -65,6 +69,8 @@ class Effects:
         self, opened: OpenDecision, outcome: Outcome, charged: Charge, now_ms: float, snapshot: Snapshot
     ) -> None:
         """Apply an outcome to breakers, health, ejection, quotas and the session."""
+        if opened.is_shadow:
+            return
         self._live.posting.add(opened.caller)
         self._charge(opened, outcome, charged, now_ms, snapshot)
         self._settle_quota(opened, outcome, now_ms)
@@ -77,11 +83,15 @@ class Effects:
 
     def take_back(self, opened: OpenDecision, attempt: int, now_ms: float, snapshot: Snapshot) -> None:
         """An outcome is about to be replaced: take it out of all windows."""
+        if opened.is_shadow:
+            return
         self._uncharge(opened, attempt, now_ms)
         self._charge_again(self._live.poison.take_back((opened.decision_id, attempt)), now_ms, snapshot)
 
     def end(self, opened: OpenDecision, outcome: Outcome, now_ms: float, snapshot: Snapshot) -> bool:
         """Give the place back, or move it along the plan; False where none was held any more."""
+        if opened.is_shadow:
+            return True
         following = opened.follows(outcome.attempt, outcome.status)
         if following is None:
             return self._live.leases.give_back(opened.decision_id)
@@ -110,24 +120,30 @@ class Effects:
         self, opened: OpenDecision, outcome: Outcome, charged: Charge, now_ms: float, snapshot: Snapshot
     ) -> None:
         step = opened.steps[outcome.attempt - 1]
+        call, is_named = (opened.decision_id, outcome.attempt), charged.party is Party.DEPENDENCY
         charged_to = step.depends_on
         if charged.party is Party.AGENT:
             self._charge_agent(opened, outcome, charged.failed, now_ms, snapshot)
         else:
             named = outcome.error.dependency if outcome.error is not None else None
-            charged_to = (named,) if charged.party is Party.DEPENDENCY and named is not None else ()
+            charged_to = (named,) if is_named and named is not None else ()
             self._give_up(opened, outcome.attempt, step, charged_to)
         for dependency in charged_to:
             key = DependencyKey(dependency, step.agent[0])
+            policy = snapshot.policy.of(step.agent[0]).dependency
+            if not is_named and not self._is_heard(
+                key, opened, call, charged.failed, now_ms, policy.window_ms, snapshot
+            ):
+                continue  # a probe's place is free again after its interval
             self._live.changes += self._live.breakers.record_dependency(
                 key,
-                (opened.decision_id, outcome.attempt),
+                call,
                 charged.failed,
                 step.agent,
                 snapshot.n_dependents.get(key, 1),
                 now_ms,
-                snapshot.policy.of(step.agent[0]).dependency,
-                named=charged.party is Party.DEPENDENCY,
+                policy,
+                named=is_named,
                 began_ms=opened.began_ms,
             )
 
@@ -140,21 +156,49 @@ class Effects:
         target, group = TargetKey(opened.caller, agent), (agent[0], opened.intent)
         began_ms, latency_ms = opened.began_ms, outcome.latency_ms
         live.changes += live.breakers.record(target, call, failed, now_ms, holds.breaker, wait_ms, began_ms=began_ms)
-        live.health.outcome(agent, call, failed=failed, latency_ms=latency_ms, now_ms=now_ms)
+        if self._is_heard(agent, opened, call, failed, now_ms, holds.health.window_ms, snapshot):
+            live.health.outcome(agent, call, failed=failed, latency_ms=latency_ms, now_ms=now_ms)
         n_peers = len(snapshot.by_intent.get(group, ()))
         ejected = live.outliers.record(
-            group, agent, call, failed, latency_ms, n_peers, now_ms, holds.ejection, began_ms=began_ms
+            group,
+            agent,
+            call,
+            failed,
+            latency_ms,
+            n_peers,
+            now_ms,
+            holds.ejection,
+            began_ms=began_ms,
+            teller=opened.teller,
+            share=snapshot.policy.learning.caller_share,
         )
         if ejected is not None:
             live.changes.append(ejected)
+
+    def _is_heard(
+        self,
+        subject: AgentKey | DependencyKey,
+        opened: OpenDecision,
+        call: CallId,
+        failed: bool,
+        now_ms: float,
+        window_ms: float,
+        snapshot: Snapshot,
+    ) -> bool:
+        """Whether an outcome counts in what all callers share."""
+        share = snapshot.policy.learning.caller_share
+        return self._live.witnesses.counts(subject, opened.teller, call, failed, now_ms, window_ms, share)
 
     def _uncharge(self, opened: OpenDecision, attempt: int, now_ms: float) -> None:
         step, call, live = opened.steps[attempt - 1], (opened.decision_id, attempt), self._live
         live.breakers.take_back(TargetKey(opened.caller, step.agent), call, now_ms)
         live.health.take_back(step.agent, call, now_ms)
+        live.witnesses.take_back(step.agent, call)
         live.outliers.take_back((step.agent[0], opened.intent), step.agent, call, now_ms)
         for dependency in step.depends_on:
-            live.breakers.take_back(DependencyKey(dependency, step.agent[0]), call, now_ms)
+            key = DependencyKey(dependency, step.agent[0])
+            live.breakers.take_back(key, call, now_ms)
+            live.witnesses.take_back(key, call)
 
     def _charge_again(self, calls: tuple[CallId, ...], now_ms: float, snapshot: Snapshot) -> None:
         """Failures that a request was blamed for, and that are the agents' after all."""

@@ -15,6 +15,7 @@ from router.live.poison import Poison
 from router.live.quotas import Quotas
 from router.live.retry_tokens import RetryTokens
 from router.live.sessions import Sessions
+from router.live.witnesses import Witnesses
 
 
 @dataclass(slots=True)
@@ -23,6 +24,7 @@ class Live:
 
     Attributes:
         rng: of the jitter of breakers.
+        witnesses: say whose failures count in health, and in the breakers of dependencies.
         posting: callers that have posted an outcome; places are taken for these alone, since nothing would give them
             back for the others.
         changes: of breakers and ejections, that nobody has written down yet.
@@ -32,6 +34,7 @@ class Live:
     rng: Random
     health: Health = field(default_factory=Health)
     outliers: Outliers = field(default_factory=Outliers)
+    witnesses: Witnesses = field(default_factory=Witnesses)
     leases: Leases = field(default_factory=Leases)
     quotas: Quotas = field(default_factory=Quotas)
     retry_tokens: RetryTokens = field(default_factory=RetryTokens)

@@ -12,6 +12,7 @@ from models.live_policy import EjectionPolicy
 from router.live.call_window import CallWindow
 from router.live.keys import CallId
 from router.live.peer_medians import PeerMedians
+from router.live.witnesses import Tellers
 
 Group: TypeAlias = tuple[str, str]
 """Namespace and intent."""
@@ -47,10 +48,11 @@ class Ejection(NamedTuple):
 class _Record:
     """What is known of an agent in a group; `last` is its last ejection."""
 
-    __slots__ = ("last", "window")
+    __slots__ = ("last", "tellers", "window")
 
     def __init__(self, max_calls: int) -> None:
         self.window = CallWindow(max_calls)
+        self.tellers = Tellers(max_calls)
         self.last: Ejection | None = None
 
     def n_before(self, now_ms: float, policy: EjectionPolicy) -> int:
@@ -73,6 +75,8 @@ class Outliers:
     Peers are the other agents of the group with as many calls, ejected ones left out. With fewer than two the
     comparison is left out, since of two agents that differ nothing tells which is the outlier. Medians may be older
     than the outcome by as many outcomes as the group has agents, and by a sixtieth of the window (`PeerMedians`).
+
+    Where tellers are named, failures count as `Tellers` says, and those in a row eject only where they are spread.
 
     No act makes more than floor(max_ejected_share * n_agents) of a group ejected, and one alone never is. An ejection
     ends by time alone: after `base_ms` times the number of ejections, this one included, at most `max_ms`. One earlier
@@ -114,6 +118,8 @@ class Outliers:
         policy: EjectionPolicy,
         *,
         began_ms: float | None = None,
+        teller: str | None = None,
+        share: float = 1.0,
     ) -> Ejection | None:
         """Count an outcome; the ejection that follows from it, None where none does.
 
@@ -128,6 +134,8 @@ class Outliers:
             policy: where it is not `enabled`, what is known of the group is forgotten and nobody of it is ejected.
             began_ms: when the call was taken. One from before the agent's last ejection was over counts for nothing;
                 None where that is unknown: it counts.
+            teller: in whose name it came; None where that is unknown: it counts, and ejects alone.
+            share: of the outcomes of other tellers, 0..1: up to it a teller's failures count.
         """
         if not policy.enabled:
             self._forget_group(group)
@@ -136,11 +144,15 @@ class Outliers:
         last = record.last
         if last is not None and (now_ms < last.until_ms or (began_ms is not None and began_ms < last.until_ms)):
             return None
+        tellers = record.tellers
+        if teller is not None and not tellers.counts(teller, call_id, failed, now_ms, policy.window_ms, share):
+            record.window.remove(call_id)
+            return None
         record.window.add(call_id, failed, now_ms, policy.window_ms, None if failed else latency_ms)
         peers = self._peers[group]
         peers.n_outcomes += 1
         self._sweep(now_ms)
-        reason = self._cause(peers, agent, record.window, now_ms, policy)
+        reason = self._cause(peers, agent, record, now_ms, policy, teller is None)
         if reason is None or self._n_ejected(group, now_ms) >= _most_ejected(n_agents, policy):
             return None
         nth = record.n_before(now_ms, policy) + 1
@@ -153,6 +165,7 @@ class Outliers:
         if record is not None:
             record.window.trim(now_ms)
             record.window.remove(call_id)
+            record.tellers.take_back(call_id)
 
     def is_ejected(self, agent: AgentKey, group: Group, now_ms: float) -> bool:
         """Whether it is to be left out, unless the group is in panic."""
@@ -193,11 +206,13 @@ class Outliers:
         self,
         peers: PeerMedians,
         agent: AgentKey,
-        window: CallWindow,
+        record: _Record,
         now_ms: float,
         policy: EjectionPolicy,
+        is_alone: bool,
     ) -> EjectionReason | None:
-        if window.n_failed_in_a_row >= policy.consecutive_failures:
+        window, n_in_a_row = record.window, policy.consecutive_failures
+        if window.n_failed_in_a_row >= n_in_a_row and (is_alone or record.tellers.are_spread(n_in_a_row)):
             return EjectionReason.CONSECUTIVE_FAILURES
         if window.n_calls >= policy.min_calls:
             rate = peers.success_rate_beside(agent, now_ms, policy)
@@ -216,6 +231,7 @@ class Outliers:
     def _eject(self, ejection: Ejection, record: _Record) -> Ejection:
         record.last = ejection
         record.window.clear()
+        record.tellers.begin_anew()
         self._ejected.setdefault(ejection.group, {})[ejection.agent] = ejection
         self._peers[ejection.group].expire()
         return ejection
