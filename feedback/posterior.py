@@ -172,10 +172,11 @@ class Fleet:
     ) -> Posterior:
         """Beta distributions of the agents' quality on a reading.
 
-        With intents i of confidences p_i, the first one routed by: merit is to be sum_i p_i * q_ia and similarity is
-        p_1 already, so quality is sum_i (p_i / p_1) * q_ia over the intents that the agent serves, at most 1. Its Beta
-        has the mean and the variance of that sum of independent ones. An agent that is not known, or serves none of the
-        intents, has the mean 0.5 and the weight of a declaration.
+        With intents i of confidences p_i, quality is sum_i p_i * q_ia / sum_i p_i over those that the agent serves: how
+        well it does whichever of them is meant, and nothing is added for serving more of them. Where all agents serve
+        all intents that is in proportion to sum_i p_i * q_ia. Its Beta has the mean and the variance of that weighted
+        mean of independent ones. An agent that is not known, or serves none of the intents, has the mean 0.5 and the
+        weight of a declaration.
 
         Args:
             agents: of this namespace.
@@ -272,15 +273,16 @@ class Fleet:
 
 
 def _mixed(alphas: Floats, betas: Floats, served: Floats, confidences: Sequence[float]) -> tuple[Floats, Floats]:
-    """One Beta for each agent, with mean and variance of the weighted sum of those of its intents."""
-    first = confidences[0]
-    relative = [[confidence / first if first > 0 else 1.0] for confidence in confidences]
-    weights = served * np.array(relative)
+    """One Beta for each agent, with mean and variance of the weighted mean of those of the intents that it serves."""
+    given = np.array(confidences)[:, None] * served
+    # where no intent that it serves has any confidence, all of them count alike
+    weights = np.where(np.add.reduce(given) > 0, given, served)
+    weights /= np.maximum(np.add.reduce(weights), 1e-12)
     totals = alphas + betas
     means = alphas / totals
-    parts = weights * means
+    mean = np.add.reduce(weights * means)
+    variance = np.add.reduce(weights * weights * means * (1 - means) / (totals + 1))
     # a Beta's mean lies within 0 and 1, and its variance below mean * (1 - mean)
-    mean = np.minimum(np.maximum(np.add.reduce(parts), 1e-3), 1 - 1e-3)
-    variance = np.add.reduce(parts * (weights - parts) / (totals + 1))
+    mean = np.minimum(np.maximum(mean, 1e-6), 1 - 1e-6)
     total = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-12) - 1, 1.0)
     return mean * total, (1 - mean) * total

@@ -84,7 +84,7 @@ def test_an_agent_that_does_well_on_one_intent_is_thought_better_of_on_others() 
     assert means[1] == means[2] < 0.5
 
 
-def test_merit_over_a_reading_is_the_sum_over_its_intents() -> None:
+def test_quality_on_a_reading_is_the_mean_over_its_intents_by_their_confidences() -> None:
     own = fleet({agent: dict.fromkeys(INTENTS, 0.5) for agent in AGENTS})
     own.put(AGENTS[0], "arc", (40 * U, 24 * U))
     own.put(AGENTS[0], "math", (40 * U, 4 * U))
@@ -94,35 +94,36 @@ def test_merit_over_a_reading_is_the_sum_over_its_intents() -> None:
 
     mixed = mean_of(own.posterior(AGENTS, reading, POLICY))
     for place in range(len(AGENTS)):
-        # similarity is .6, so merit is .6 * quality
-        assert 0.6 * mixed[place] == pytest.approx(0.6 * quality["arc"][place] + 0.1 * quality["math"][place])
+        # nobody serves what is unknown: it counts for nobody
+        summed = 0.6 * quality["arc"][place] + 0.1 * quality["math"][place]
+        assert mixed[place] == pytest.approx(summed / 0.7)
 
 
-def test_a_mixture_has_the_variance_of_the_weighted_sum() -> None:
+def test_a_mixture_has_the_variance_of_the_weighted_mean() -> None:
     own = fleet({AGENTS[0]: {"arc": 0.4, "math": 0.2}})
-    (alpha,), (beta,) = own.posterior(AGENTS[:1], [("arc", 0.8), ("math", 0.2)], POLICY)
+    (alpha,), (beta,) = own.posterior(AGENTS[:1], [("arc", 0.6), ("math", 0.2)], POLICY)
     total = alpha + beta
 
-    assert alpha / total == pytest.approx(0.4 + 0.25 * 0.2)
+    assert alpha / total == pytest.approx(0.75 * 0.4 + 0.25 * 0.2)
     # Beta(4, 6) and Beta(2, 8)
-    assert alpha * beta / (total**2 * (total + 1)) == pytest.approx(0.24 / 11 + 0.0625 * 0.16 / 11)
+    assert alpha * beta / (total**2 * (total + 1)) == pytest.approx(0.5625 * 0.24 / 11 + 0.0625 * 0.16 / 11)
 
 
-def test_a_mixture_is_at_most_one() -> None:
-    own = fleet({AGENTS[0]: {"arc": 0.95, "math": 0.95}})
-    alpha, beta = own.posterior(AGENTS[:1], [("arc", 0.5), ("math", 0.5)], POLICY)
+@pytest.mark.parametrize("reading", [(0.9, 0.05), (0.7, 0.25), (0.5, 0.5), (0.3, 0.6), (0.0, 0.0)])
+def test_agents_that_are_alike_on_all_intents_of_a_reading_are_told_apart_as_on_one(
+    reading: tuple[float, float],
+) -> None:
+    own = fleet({AGENTS[0]: {"arc": 0.95, "math": 0.95}, AGENTS[1]: {"arc": 0.75, "math": 0.75}})
+    intents = list(zip(("arc", "math"), reading, strict=True))
 
-    assert 0.99 < mean_of((alpha, beta))[0] < 1
-    assert alpha[0] > 0
-    assert beta[0] > 0
+    assert mean_of(own.posterior(AGENTS[:2], intents, POLICY)) == pytest.approx([0.95, 0.75])
 
 
-def test_only_intents_that_an_agent_serves_count_for_it() -> None:
-    own = fleet({AGENTS[0]: {"arc": 0.4}, AGENTS[1]: {"math": 0.4}})
-    first, second = mean_of(own.posterior(AGENTS[:2], [("arc", 0.8), ("math", 0.2)], POLICY))
+def test_serving_more_of_the_likely_intents_is_no_credit() -> None:
+    own = fleet({AGENTS[0]: {"arc": 0.4}, AGENTS[1]: {"arc": 0.4, "math": 0.4}, AGENTS[2]: {"math": 0.9}})
+    means = mean_of(own.posterior(AGENTS, [("arc", 0.8), ("math", 0.2)], POLICY))
 
-    assert first == pytest.approx(0.4)
-    assert second == pytest.approx(0.1)
+    assert means == pytest.approx([0.4, 0.4, 0.9])
 
 
 def test_an_agent_that_is_not_known_or_serves_none_of_the_intents_is_in_the_middle() -> None:
