@@ -23,6 +23,9 @@ SUM_UNIT = 1_000_000_000
 MAX_VALUES = 16
 """Exponents are kept for so many of those that they were learned from, until the next outcome."""
 
+HALVINGS = 12
+"""How finely the part of what is taken back is found, where not all of it is there."""
+
 PAIRS = tuple((row, col) for row in range(4) for col in range(row, 4))
 """The products of gradients that are summed, as they follow the four sums of A."""
 
@@ -97,10 +100,25 @@ class Exponents:
         return added
 
     def add(self, sums: Sequence[int], sign: int = 1, n: int = 1) -> None:
-        """Adds the sums of `n` outcomes, or with sign -1 takes them back."""
+        """Adds the sums of `n` outcomes, or with sign -1 takes them back.
+
+        What was added comes off exactly. Of sums that were not (they went with a rollback, or belong to another
+        namespace) only as much comes off as leaves M positive semidefinite.
+        """
         self.n = max(self.n + sign * n, 0)
         self._values.clear()
-        self._sums = [old + sign * new for old, new in zip(self._sums, sums, strict=True)]
+        old = self._sums
+        self._sums = _sum_of(old, sums, sign)
+        if sign > 0 or _is_sound(self._sums):
+            return
+        least, most = 0.0, 1.0
+        for _ in range(HALVINGS):
+            middle = (least + most) / 2
+            if _is_sound(_sum_of(old, sums, -middle)):
+                least = middle
+            else:
+                most = middle
+        self._sums = _sum_of(old, sums, -least)
 
     def sums(self) -> list[int]:
         """A, then the upper half of M row by row, in parts of SUM_UNIT."""
@@ -121,6 +139,32 @@ class Exponents:
         for place, w in zip(free, _solved(matrix, right), strict=True):
             learned[place] = min(max(w, least), most)
         return (learned[0], learned[1], learned[2], learned[3])
+
+
+def _sum_of(sums: Sequence[int], others: Sequence[int], factor: float) -> list[int]:
+    return [one + round(factor * other) for one, other in zip(sums, others, strict=True)]
+
+
+def _is_sound(sums: Sequence[int]) -> bool:
+    """Whether M is positive semidefinite, but for what was rounded.
+
+    >>> _is_sound([0] * 14), _is_sound([0] * 4 + [-1] + [0] * 9)
+    (True, False)
+    """
+    if any(sums[PLACE_OF[place][place]] < 0 for place in range(4)):
+        return False
+    matrix = [
+        [sums[PLACE_OF[row][col]] / SUM_UNIT + (PULL if row == col else 0.0) for col in range(4)] for row in range(4)
+    ]
+    # the pivots of PULL * 1 + M are PULL at least where M is so; half of it leaves room for rounding
+    for pivot in range(4):
+        if matrix[pivot][pivot] < PULL / 2:
+            return False
+        for row in range(pivot + 1, 4):
+            factor = matrix[row][pivot] / matrix[pivot][pivot]
+            for col in range(pivot + 1, 4):
+                matrix[row][col] -= factor * matrix[pivot][col]
+    return True
 
 
 def _solved(matrix: list[list[float]], right: list[float]) -> list[float]:

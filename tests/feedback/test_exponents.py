@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from feedback.exponents import BOUNDS, Exponents
+from feedback.exponents import BOUNDS, PULL, SUM_UNIT, Exponents
 
 ONES = (1.0, 1.0, 1.0, 1.0)
 
@@ -78,3 +78,21 @@ def test_an_outcome_of_no_weight_changes_nothing() -> None:
     exponents.learn_one((0.5, 0.5, 0.5, 0.5), 0.0, weight=0.0)
 
     assert exponents.sums() == [0] * 14
+
+
+def test_taking_back_what_is_not_there_leaves_a_model_that_can_be_solved() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(30):
+        exponents, other = Exponents(), Exponents()
+        for features, reward in zip(*world(ONES, 20, seed=int(rng.integers(1000))), strict=True):
+            exponents.learn_one(features, reward)
+        for features in rng.uniform(0.01, 1.0, (40, 4)).tolist():
+            exponents.add(other.learn_one(features, 1.0), -1)
+            sums = exponents.sums()
+            matrix = np.zeros((4, 4))
+            matrix[np.triu_indices(4)] = sums[4:]
+            matrix = (matrix + np.triu(matrix, 1).T) / SUM_UNIT
+
+            assert matrix.diagonal().min() >= 0
+            assert np.linalg.eigvalsh(matrix + PULL * np.eye(4)).min() > 0
+            assert all(BOUNDS[0] <= w <= BOUNDS[1] for w in exponents.value(ONES))
