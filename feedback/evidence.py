@@ -62,6 +62,8 @@ class Evidence:
         self._by_caller: dict[AgentKey, dict[str, int]] = {}
         self._n: dict[AgentKey, int] = {}
         self._touched: OrderedDict[tuple[AgentKey, str, str], None] = OrderedDict()
+        # made as sums change, so that all of them can be copied at once
+        self._rows: dict[tuple[AgentKey, str, str], WeightRow] = {}
 
     def __contains__(self, agent: AgentKey) -> bool:
         return agent in self._agents
@@ -90,6 +92,11 @@ class Evidence:
         callers = self._by_caller.get(agent)
         own = 0 if callers is None else callers.get(caller, 0)
         return own / self._n[agent] if own else 0.0
+
+    def of_caller(self, agent: AgentKey, caller: str) -> float:
+        """Outcomes of one caller on all intents of an agent."""
+        callers = self._by_caller.get(agent)
+        return 0.0 if callers is None else callers.get(caller, 0) / EVIDENCE_UNIT
 
     def add(self, row: WeightRow) -> None:
         """Adds a difference as it is."""
@@ -171,6 +178,10 @@ class Evidence:
                 for caller, (n, s) in sorted(cells[intent].callers.items()):
                     yield WeightRow(*agent, intent, caller, n, s)
 
+    def copied(self) -> list[WeightRow]:
+        """All sums, in no order: what `rows` gives, but fast."""
+        return list(self._rows.values())
+
     def _fold(self, agent: AgentKey, intent: str, caller: str) -> list[WeightRow]:
         cell = self._agents[agent][intent]
         n, s = cell.callers[caller]
@@ -194,8 +205,10 @@ class Evidence:
         if new == ZERO:
             cell.callers.pop(caller, None)
             self._touched.pop(key, None)
+            self._rows.pop(key, None)
             return
         cell.callers[caller] = new
+        self._rows[key] = WeightRow(*agent, intent, caller, *new)
         if caller:
             self._touched[key] = None
             self._touched.move_to_end(key)

@@ -8,9 +8,10 @@ from typing import Any
 from feedback.drift import limit_on
 from feedback.evidence import MAX_CALLER_CELLS, split
 from feedback.exponents import Exponents, Vector
-from feedback.lessons import Learnt, Lesson
-from feedback.memory import Memory, Rows
-from feedback.posterior import Fleet, Posterior
+from feedback.fleets import Fleets
+from feedback.lessons import Learnt, Lesson, pack, unpack
+from feedback.memory import Memory, Parts, Rows
+from feedback.posterior import Posterior
 from models.card import AgentKey
 from models.events import EVIDENCE_UNIT, LearnerRow, WeightRow
 from models.learning_policy import LearningPolicy
@@ -45,8 +46,7 @@ class Learner:
 
     def __init__(self, max_caller_cells: int = MAX_CALLER_CELLS) -> None:
         self._memory = Memory(max_caller_cells)
-        self._declared: dict[str, dict[AgentKey, dict[str, float]]] = {}
-        self._fleets: dict[str, tuple[float, float, Fleet]] = {}
+        self._fleets = Fleets(self._memory)
         self._routed: dict[str, int] = {}
 
     @property
@@ -66,15 +66,11 @@ class Learner:
 
     def declare(self, declared: Mapping[AgentKey, Mapping[str, float]]) -> None:
         """These are the agents, and the quality that each declares per intent, 0..1; others keep their evidence."""
-        by_namespace: dict[str, dict[AgentKey, dict[str, float]]] = {}
-        for agent, intents in declared.items():
-            by_namespace.setdefault(agent[0], {})[agent] = dict(intents)
-            if self._memory.lineage.learn_one(agent):
-                self._fleets.pop(agent[0], None)
-        for namespace in self._declared.keys() | by_namespace.keys():
-            if self._declared.get(namespace) != by_namespace.get(namespace):
-                self._fleets.pop(namespace, None)
-        self._declared = by_namespace
+        self._fleets.declare(declared)
+
+    def knows(self, agent: AgentKey) -> bool:
+        """Whether an agent has, or had since the start, a card, or there is evidence on it."""
+        return agent in self._memory.lineage
 
     def posterior(
         self, agents: Sequence[AgentKey], intents: Sequence[tuple[str, float]], policy: LearningPolicy
@@ -91,11 +87,11 @@ class Learner:
             return Posterior((), ())
         first = asked[0][0]
         if len({agent[0] for agent in asked}) == 1:
-            return self._fleet(first, policy).posterior(asked, intents, policy)
+            return self._fleets.of(first, policy).posterior(asked, intents, policy)
         found: dict[AgentKey, tuple[float, float]] = {}
         for namespace in {agent[0] for agent in asked}:
             own = tuple([agent for agent in asked if agent[0] == namespace])
-            of_own = self._fleet(namespace, policy).posterior(own, intents, policy)
+            of_own = self._fleets.of(namespace, policy).posterior(own, intents, policy)
             found.update(zip(own, zip(*of_own, strict=True), strict=True))
         return Posterior(tuple([found[agent][0] for agent in asked]), tuple([found[agent][1] for agent in asked]))
 
@@ -106,9 +102,8 @@ class Learner:
         memory, agent, caller = self._memory, lesson.agent, lesson.caller
         rows: Rows = []
         decayed = self._decay(agent[0], policy, rows, agent)
-        if memory.lineage.learn_one(agent):
-            self._fleets.pop(agent[0], None)
-        expected = self._fleet(agent[0], policy).expected(agent, lesson.intents, policy)
+        self._fleets.meet(agent)
+        expected = self._fleets.of(agent[0], policy).expected(agent, lesson.intents, policy)
         limit = limit_on(memory.evidence.share(agent, caller), policy.caller_share, policy.drift.threshold)
         contribution, n_grown = self._grow(lesson, policy, rows)
         if lesson.features is not None and policy.exponents:
@@ -117,10 +112,10 @@ class Learner:
             contribution["exponents"] = exponents.learn_one(lesson.features, lesson.reward, lesson.base, weight)
             rows.append(memory.namespace_row(agent[0], lesson.at_ms))
         state = memory.state(agent)
-        if lesson.cost_usd is not None:
-            state.pay(lesson.cost_usd)
+        if lesson.cost_usd is not None and not lesson.is_amended:
+            state.costs.learn_one(lesson.cost_usd, caller, memory.evidence.of_caller(agent, caller))
         is_alarm = False
-        if policy.drift.enabled and expected is not None:
+        if policy.drift.enabled and expected is not None and not lesson.is_amended:
             was_demoted = state.drift.is_demoted
             is_alarm = state.drift.learn_one(lesson.reward, expected, caller, limit, policy.drift)
             if is_alarm:
@@ -133,7 +128,8 @@ class Learner:
     def unlearn_one(self, contribution: Mapping[str, Any], policy: LearningPolicy, at_ms: int) -> Learnt:
         """Undoes what `learn_one` added to sums, exactly where no alarm, decay or cap came between, else down to 0.
 
-        The detector of drift keeps what it saw, and so does the mean cost. While frozen nothing is undone.
+        The detector of drift keeps what it saw, and so does the cost. What went with a rollback is undone already.
+        While frozen nothing is undone: the contribution comes back, to be undone later.
 
         Args:
             contribution: as `learn_one` gave it.
@@ -141,13 +137,15 @@ class Learner:
             at_ms: now (epoch).
         """
         if self.is_frozen:
+            return Learnt([], dict(contribution))
+        if self._memory.is_rolled_back(contribution.get("version")):
             return Learnt([])
         namespace, agent_id, version = contribution["agent"]
         agent: AgentKey = (namespace, agent_id, version)
         rows: Rows = []
         for intent, n, s in contribution["parts"]:
             rows += self._memory.evidence.take_back(agent, (intent, n, s), contribution["caller"])
-            self._put(agent, intent)
+            self._fleets.put(agent, intent)
         if "exponents" in contribution:
             self._memory.exponents.setdefault(namespace, Exponents()).add(contribution["exponents"], -1)
             rows.append(self._memory.namespace_row(namespace, at_ms))
@@ -172,9 +170,9 @@ class Learner:
         return Exponents().value(base) if learned is None else learned.value(base)
 
     def cost_of(self, agent: AgentKey) -> float | None:
-        """EWMA of what an agent's calls cost, in US dollars; None where nobody told."""
+        """What an agent's calls cost in the mean (`feedback.costs`), in US dollars; None where nobody told."""
         state = self._memory.states.get(agent)
-        return None if state is None else state.cost_usd
+        return None if state is None else state.costs.mean_usd
 
     def is_demoted(self, agent: AgentKey) -> bool:
         """Whether an agent's drift raised an alarm that is not cleared."""
@@ -215,9 +213,13 @@ class Learner:
         self._fleets.clear()
         return Learnt(self._changed(changed, (), at_ms))
 
+    def snapshot_source(self) -> Parts:
+        """The whole state, copied fast; `feedback.lessons.pack` makes a snapshot of it, in a thread."""
+        return self._memory.source()
+
     def snapshot(self) -> bytes:
         """The whole state, compressed; the same state gives the same bytes."""
-        return self._memory.snapshot()
+        return pack(*self.snapshot_source())
 
     def restore(self, snapshot: bytes, at_ms: int) -> Learnt:
         """Goes back to a snapshot; the version goes on rising, and whether learning is frozen stays.
@@ -225,16 +227,24 @@ class Learner:
         Raises:
             ValueError: these bytes are no snapshot.
         """
-        changed = self._memory.restore(snapshot, at_ms)
+        return self.restore_parsed(unpack(snapshot), at_ms)
+
+    def restore_parsed(self, parts: Parts, at_ms: int) -> Learnt:
+        """Goes back to a snapshot of which `feedback.lessons.unpack` was made, in a thread.
+
+        Raises:
+            ValueError: the body of a row is none that a learner wrote.
+        """
+        changed = self._memory.restore(parts, at_ms)
         self._fleets.clear()
         self._routed.clear()
         return Learnt(self._changed(changed, (), at_ms))
 
     def forget_caller(self, caller: str, at_ms: int) -> Learnt:
-        """The name of a caller is forgotten, what it told still counts."""
+        """The name of a caller is forgotten, what it told still counts: the version stays."""
         rows: Rows = [*self._memory.evidence.fold_caller(caller)]
-        touched = [agent for agent, state in self._memory.states.items() if state.drift.forget(caller)]
-        return Learnt(self._changed(rows, touched, at_ms) if rows or touched else [])
+        touched = [agent for agent, state in self._memory.states.items() if state.forget(caller)]
+        return Learnt([*rows, *[self._memory.agent_row(agent, at_ms) for agent in sorted(touched)]])
 
     def _grow(self, lesson: Lesson, policy: LearningPolicy, rows: Rows) -> tuple[dict[str, Any], int]:
         """Adds evidence as far as the cap admits; what was added, and by how much the caller's evidence grew."""
@@ -245,8 +255,9 @@ class Learner:
             rows.append(row)
             parts.append([part[0], *counted])
             n_grown += row.n
-            self._put(lesson.agent, part[0])
-        return {"agent": list(lesson.agent), "caller": lesson.caller, "parts": parts}, n_grown
+            self._fleets.put(lesson.agent, part[0])
+        made_at = self.version + 1
+        return {"agent": list(lesson.agent), "caller": lesson.caller, "parts": parts, "version": made_at}, n_grown
 
     def _demote(self, agent: AgentKey, policy: LearningPolicy, rows: Rows) -> None:
         memory = self._memory
@@ -255,7 +266,7 @@ class Learner:
         rows += memory.evidence.scale(agent, *memory.state(agent).drift.alarm(n, s, policy.drift))
         memory.state(agent).routed = self._routed.get(agent[0], 0)
         memory.note_demoted(agent)
-        self._put_all(agent)
+        self._fleets.put_all(agent)
 
     def _decay(self, namespace: str, policy: LearningPolicy, rows: Rows, first: AgentKey | None) -> list[AgentKey]:
         """Applies pending decay: to `first` in any case, to others once much is pending; None takes all as first."""
@@ -265,36 +276,23 @@ class Learner:
             state = self._memory.state(agent)
             pending = n_routed - state.routed
             if pending and (first in (None, agent) or pending >= DECAY_AFTER):
-                factor = policy.drift.decay**pending if policy.drift.enabled else 1.0
-                rows += self._memory.evidence.scale(agent, factor, factor)
-                state.drift.scale(factor, factor)
                 state.routed = n_routed
-                self._put_all(agent)
-                decayed.append(agent)
+                if policy.drift.enabled and self._scale(agent, policy.drift.decay**pending, policy.inherit, rows):
+                    decayed.append(agent)
         return decayed
+
+    def _scale(self, agent: AgentKey, factor: float, inherit: float, rows: Rows) -> bool:
+        """All evidence on an agent shrinks; whether that changed anything, in whole parts."""
+        memory, intents = self._memory, self._memory.intents_of(agent)
+        before = [memory.effective(agent, intent, inherit) for intent in intents]
+        if not any(n for n, _ in before):
+            return False
+        rows += memory.evidence.scale(agent, factor, factor)
+        memory.state(agent).drift.scale(factor, factor)
+        self._fleets.put_all(agent)
+        return before != [memory.effective(agent, intent, inherit) for intent in intents]
 
     def _changed(self, rows: Rows, agents: Iterable[AgentKey], at_ms: int) -> Rows:
         memory = self._memory
         memory.version += 1
         return [*rows, *[memory.agent_row(agent, at_ms) for agent in sorted(agents)], memory.own_row(at_ms)]
-
-    def _fleet(self, namespace: str, policy: LearningPolicy) -> Fleet:
-        known = self._fleets.get(namespace)
-        if known is not None and known[0] == policy.inherit and known[1] == policy.intent_prior:
-            return known[2]
-        fleet = Fleet(self._declared.get(namespace, {}), policy.intent_prior)
-        for agent, intent in fleet.cells():
-            fleet.put(agent, intent, self._memory.effective(agent, intent, policy.inherit))
-        self._fleets[namespace] = (policy.inherit, policy.intent_prior, fleet)
-        return fleet
-
-    def _put(self, agent: AgentKey, intent: str) -> None:
-        """What is read of an agent's intent follows its evidence, and so does what its later versions inherit."""
-        known = self._fleets.get(agent[0])
-        if known is not None:
-            for version in self._memory.lineage.since(agent):
-                known[2].put(version, intent, self._memory.effective(version, intent, known[0]))
-
-    def _put_all(self, agent: AgentKey) -> None:
-        for intent in self._memory.intents_of(agent):
-            self._put(agent, intent)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from feedback.costs import Costs
 from feedback.drift import Drift
 from models.card import AgentKey
 from models.events import LearnerRow, WeightRow
@@ -28,6 +29,8 @@ class Lesson(NamedTuple):
         cost_usd: what the call cost; None where nobody told.
         at_ms: when it came (epoch).
         base: the policy's exponents, in the order of the features.
+        is_amended: whether it replaces one of the same call that was told before: it is evidence in its place, but
+            drift and cost have seen the call already.
     """
 
     agent: AgentKey
@@ -38,6 +41,7 @@ class Lesson(NamedTuple):
     cost_usd: float | None
     at_ms: int
     base: tuple[float, float, float, float] = BASE
+    is_amended: bool = False
 
 
 class Learnt(NamedTuple):
@@ -45,7 +49,8 @@ class Learnt(NamedTuple):
 
     Attributes:
         rows: differences of evidence and states that replace earlier ones, for the store.
-        contribution: what `unlearn_one` needs to undo it, JSON-able; None where there is nothing to undo.
+        contribution: what `unlearn_one` needs to undo it, JSON-able; None where there is nothing to undo. One that
+            comes back from `unlearn_one` was not undone: learning is frozen, it is to be kept for later.
         is_alarm: whether the agent was demoted by it.
     """
 
@@ -58,26 +63,22 @@ class AgentState:
     """What is known of an agent beside evidence.
 
     Attributes:
-        cost_usd: EWMA of what its calls cost; None before the first.
-        n_costs: calls whose cost was told.
+        drift: what is watched of it.
+        costs: what its calls cost.
         routed: requests of its namespace up to which its evidence has decayed; counts from the start of the process.
     """
 
-    __slots__ = ("cost_usd", "drift", "n_costs", "routed")
+    __slots__ = ("costs", "drift", "routed")
 
-    def __init__(self, drift: Drift | None = None, cost_usd: float | None = None, n_costs: int = 0) -> None:
+    def __init__(self, drift: Drift | None = None, costs: Costs | None = None) -> None:
         self.drift = drift or Drift()
-        self.cost_usd = cost_usd
-        self.n_costs = n_costs
+        self.costs = costs or Costs()
         self.routed = 0
 
-    def pay(self, cost_usd: float) -> None:
-        """Takes the cost of a call: the mean of the first 25, then an EWMA that weighs them 1/25."""
-        self.n_costs += 1
-        if self.cost_usd is None:
-            self.cost_usd = cost_usd
-        else:
-            self.cost_usd += (cost_usd - self.cost_usd) / min(self.n_costs, 25)
+    def forget(self, caller: str) -> bool:
+        """What a caller put in counts as nobody's; whether there was any."""
+        is_in_drift = self.drift.forget(caller)
+        return self.costs.forget(caller) or is_in_drift
 
     def body(self) -> str:
         """JSON text, from which `of` makes the same again, to the last bit."""
@@ -90,8 +91,7 @@ class AgentState:
             "is_demoted": drift.is_demoted,
             "inherited_n": drift.inherited_n,
             "inherited_s": drift.inherited_s,
-            "cost_usd": self.cost_usd,
-            "n_costs": self.n_costs,
+            "costs": self.costs.body(),
         }
         return encoded(told)
 
@@ -99,8 +99,8 @@ class AgentState:
     def of(cls, body: Mapping[str, Any]) -> AgentState:
         """The state that `body` told of."""
         rest = dict(body)
-        cost_usd, n_costs = rest.pop("cost_usd"), rest.pop("n_costs")
-        return cls(Drift(**rest), cost_usd, n_costs)
+        costs = Costs.of(rest.pop("costs"))
+        return cls(Drift(**rest), costs)
 
     def merge(self, other: AgentState) -> None:
         """Takes what another process saw: of sums the larger, of means that of both."""
@@ -115,11 +115,7 @@ class AgentState:
         mine.is_demoted |= theirs.is_demoted
         mine.inherited_n = min(mine.inherited_n, theirs.inherited_n)
         mine.inherited_s = min(mine.inherited_s, theirs.inherited_s)
-        if other.cost_usd is not None:
-            n_costs = self.n_costs + other.n_costs
-            mean = other.cost_usd if self.cost_usd is None else self.cost_usd
-            self.cost_usd = mean + (other.cost_usd - mean) * other.n_costs / max(n_costs, 1)
-            self.n_costs = n_costs
+        self.costs.merge(other.costs)
 
 
 def encoded(value: object) -> str:
@@ -140,19 +136,26 @@ def parsed(row: LearnerRow) -> dict[str, Any]:
 
 
 def pack(weights: Iterable[WeightRow], states: Iterable[LearnerRow]) -> bytes:
-    """Weights and states as compressed JSON; the same ones in the same order give the same bytes."""
-    told = {"weights": [list(row) for row in weights], "states": [list(row[:4]) for row in states]}
-    return zlib.compress(encoded(told).encode(), 6)
+    """Weights and states as compressed JSON; the same ones give the same bytes, whichever order weights come in.
+
+    To be run in a thread: it does nothing long in one step, which would hold up other threads.
+    """
+    by_agent: dict[tuple[str, ...], list[WeightRow]] = {}
+    for row in weights:
+        by_agent.setdefault(row[:3], []).append(row)
+    parts = [orjson.dumps([list(row) for row in sorted(by_agent[agent])])[1:-1] for agent in sorted(by_agent)]
+    told = orjson.dumps([list(state[:4]) for state in states])
+    return zlib.compress(b'{"weights":[%s],"states":%s}' % (b",".join(parts), told), 6)
 
 
-def unpack(snapshot: bytes, at_ms: int) -> tuple[list[WeightRow], list[LearnerRow]]:
-    """The weights and states that `pack` was given.
+def unpack(snapshot: bytes, at_ms: int = 0) -> tuple[list[WeightRow], list[LearnerRow]]:
+    """The weights and states that `pack` was given; may be run in a thread.
 
     Raises:
         ValueError: these are no such bytes.
     """
     try:
-        told = json.loads(zlib.decompress(snapshot))
+        told = orjson.loads(zlib.decompress(snapshot))
         weights = [WeightRow(*row) for row in told["weights"]]
         return weights, [
             LearnerRow(namespace, agent_id, version, body, at_ms)

@@ -29,6 +29,9 @@ class Lineage:
     def __init__(self) -> None:
         self._versions: dict[tuple[str, str], list[AgentKey]] = {}
 
+    def __contains__(self, agent: AgentKey) -> bool:
+        return agent in self._versions.get(agent[:2], ())
+
     def learn_one(self, agent: AgentKey) -> bool:
         """Takes note of a version; whether it was new beside another one of the same agent."""
         known = self._versions.setdefault(agent[:2], [])

@@ -6,16 +6,26 @@ from collections.abc import Iterable
 
 from feedback.evidence import Evidence, Sums
 from feedback.exponents import Exponents
-from feedback.lessons import AgentState, encoded, pack, parsed, unpack
+from feedback.lessons import AgentState, encoded, parsed
 from feedback.lineage import Lineage
 from models.card import AgentKey
 from models.events import LearnerRow, WeightRow
 
 Rows = list[WeightRow | LearnerRow]
 
+Parts = tuple[list[WeightRow], list[LearnerRow]]
+"""Rows of evidence, and those of the rest."""
+
+MAX_ROLLBACKS = 100
+"""So many are remembered, the newest."""
+
 
 class Memory:
     """Evidence by agent, what else is known of agents, and exponents by namespace.
+
+    Attributes:
+        rollbacks: (restored_version, at_version) of those that led to what is in force, oldest first: what was learned
+            after the one and up to the other is not in it.
 
     Args:
         max_caller_cells: bounds the evidence's memory.
@@ -24,6 +34,7 @@ class Memory:
     def __init__(self, max_caller_cells: int) -> None:
         self.version = 0
         self.frozen: str | None = None
+        self.rollbacks: list[tuple[int, int]] = []
         self.evidence = Evidence(max_caller_cells)
         self.lineage = Lineage()
         self.states: dict[AgentKey, AgentState] = {}
@@ -76,8 +87,15 @@ class Memory:
         return LearnerRow(namespace, "", "", encoded({"exponents": exponents.sums(), "n": exponents.n}), at_ms)
 
     def own_row(self, at_ms: int) -> LearnerRow:
-        """The version, and whether learning is frozen, as a row."""
-        return LearnerRow("", "", "", f'{{"version":{self.version},"frozen":{encoded(self.frozen)}}}', at_ms)
+        """The version, whether learning is frozen, and the rollbacks, as a row."""
+        told = f'"version":{self.version},"frozen":{encoded(self.frozen)}'
+        if self.rollbacks:
+            told = f'{told},"rollbacks":{encoded(self.rollbacks)}'
+        return LearnerRow("", "", "", f"{{{told}}}", at_ms)
+
+    def is_rolled_back(self, version: int | None) -> bool:
+        """Whether what was learned at a version went with a rollback; None is of a time before versions were noted."""
+        return version is not None and any(restored < version <= at for restored, at in self.rollbacks)
 
     def states_rows(self, at_ms: int) -> list[LearnerRow]:
         """All rows but those of evidence, in order of their keys."""
@@ -98,7 +116,7 @@ class Memory:
             read._add(weight)
         for row in states:
             read._set(row)
-        self.version, self.frozen = read.version, read.frozen
+        self.version, self.frozen, self.rollbacks = read.version, read.frozen, read.rollbacks
         for agent in self.lineage.agents():
             read.lineage.learn_one(agent)
         self.evidence, self.lineage, self.states = read.evidence, read.lineage, read.states
@@ -125,22 +143,27 @@ class Memory:
                 self.version = max(self.version, parsed(row)["version"])
         return [*changed, *self.evidence.fold()]
 
-    def snapshot(self) -> bytes:
-        """All of it, compressed; the same state gives the same bytes."""
-        return pack(self.evidence.rows(), self.states_rows(0))
+    def source(self) -> Parts:
+        """All of it, in no order, to be packed in a thread."""
+        return self.evidence.copied(), self.states_rows(0)
 
-    def restore(self, snapshot: bytes, at_ms: int) -> Rows:
-        """Becomes what the snapshot says, but for version and freezing; the differences to what was.
+    def restore(self, parts: Parts, at_ms: int) -> Rows:
+        """Becomes what a snapshot says, but for version and freezing; the differences to what was.
+
+        The version that follows is at least the snapshot's. The rollbacks are those that led to the snapshot, and this
+        one: what an earlier rollback took back is in force again where the snapshot is older than that.
 
         Raises:
-            ValueError: these bytes are no snapshot.
+            ValueError: the body of a row is none that a memory wrote.
         """
-        weights, states = unpack(snapshot, at_ms)
-        before = {row[:5]: row[5:] for row in self.evidence.rows()}
+        weights, states = parts
+        before = {row[:5]: row[5:] for row in self.evidence.copied()}
         agents, namespaces = list(self.states), list(self.exponents)
         version, frozen = self.version, self.frozen
         self.load(weights, states)
-        self.version, self.frozen = version, frozen
+        if self.version < version:
+            self.rollbacks = [*self.rollbacks, (self.version, version)][-MAX_ROLLBACKS:]
+        self.version, self.frozen = max(version, self.version - 1), frozen
         changed: Rows = []
         for row in weights:
             n, s = before.pop(row[:5], (0, 0))
@@ -167,5 +190,6 @@ class Memory:
                 exponents.add(body["exponents"], n=body["n"])
             else:
                 self.version, self.frozen = body["version"], body["frozen"]
+                self.rollbacks = [(int(restored), int(at)) for restored, at in body.get("rollbacks", ())]
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(f"the learner's row {row[:3]} cannot be read: {error!r}") from error

@@ -134,3 +134,16 @@ def test_what_a_folded_caller_told_can_still_be_taken_back() -> None:
     evidence.take_back(AGENT, ("billing", U, U), "ann")
 
     assert list(evidence.rows()) == []
+
+
+def test_what_is_copied_is_what_the_rows_say() -> None:
+    evidence = Evidence(max_caller_cells=3)
+    for nth in range(60):
+        post(evidence, f"c{nth % 5}", 1, intent=f"i{nth % 3}")
+        evidence.fold()
+    evidence.scale(AGENT, 0.5, 0.4)
+    evidence.take_back(AGENT, ("i0", 100 * U, 0), "c0")
+    evidence.fold_caller("c1")
+
+    assert sorted(evidence.copied()) == list(evidence.rows())
+    assert len(evidence.copied()) > 3

@@ -80,11 +80,15 @@ def test_a_frozen_learner_changes_nothing() -> None:
     own.freeze("outcomes look forged", at_ms=1)
 
     assert own.learn_one(lesson(reward=0.0), POLICY) == ([], None, False)
-    assert own.unlearn_one(contribution, POLICY, at_ms=1).rows == []
+    # it comes back: to be undone later
+    kept = own.unlearn_one(contribution, POLICY, at_ms=1)
+    assert kept == ([], contribution, False)
     assert (own.is_frozen, own.frozen, own.version) == (True, "outcomes look forged", version)
     assert own.rows(0)[: len(weights_of(own))] == before[: len(weights_of(own))]
     own.thaw(at_ms=2)
     assert own.learn_one(lesson(), POLICY).rows != []
+    assert own.unlearn_one(contribution, POLICY, at_ms=3).contribution is None
+    assert own.evidence_of(AGENT, "billing") == (3.0, 3.0)
 
 
 def test_who_is_not_declared_keeps_its_evidence_and_is_no_part_of_the_means() -> None:
@@ -294,3 +298,102 @@ def test_differences_add_up_to_the_state() -> None:
     assert {row[:3]: row[:4] for row in own.rows(0) if isinstance(row, LearnerRow)} == {
         key: row[:4] for key, row in states.items()
     }
+
+
+@pytest.mark.parametrize("wrong", [0.0, 1e6])
+@pytest.mark.parametrize("caller", ["ann", "eve"])
+@pytest.mark.parametrize("n", [3, 60])
+def test_no_single_cost_moves_a_choice(n: int, caller: str, wrong: float) -> None:
+    own = learner()
+    own.declare({AGENT: {"billing": 0.9}, OTHER: {"billing": 0.8}})
+    for agent, n_good in ((AGENT, 0.9), (OTHER, 0.8)):
+        for nth in range(n):
+            own.learn_one(lesson(agent, float(nth < n * n_good), cost_usd=0.01), POLICY)
+
+    def utilities() -> list[float]:
+        costs = [own.cost_of(agent) or 0.0 for agent in (AGENT, OTHER)]
+        qualities = [mean(own, agent) for agent in (AGENT, OTHER)]
+        # of the formula, with the balanced weight of cost
+        return [quality - 0.1 * cost / max(costs) for quality, cost in zip(qualities, costs, strict=True)]
+
+    before = utilities()
+    own.learn_one(lesson(caller=caller, cost_usd=wrong), POLICY)
+    own.learn_one(lesson(OTHER, caller=caller, reward=0.8, cost_usd=0.01), POLICY)
+
+    assert before[0] > before[1]
+    assert utilities()[0] > utilities()[1]
+
+
+def test_one_callers_costs_count_no_more_than_its_evidence() -> None:
+    own = learner()
+    for nth in range(600):
+        own.learn_one(lesson(caller=f"c{nth % 12}", cost_usd=0.01), POLICY)
+    teach(own, 1000, caller="eve", cost_usd=1e6)
+
+    # its part is a tenth, and counts as four times what the others tell
+    assert own.cost_of(AGENT) == pytest.approx(0.01 * 1.3, rel=0.01)
+
+
+def test_amending_one_decision_many_times_demotes_nobody() -> None:
+    own = learner()
+    teach(own, 100, cost_usd=0.01)
+    cost_usd, contribution = own.cost_of(AGENT), own.learn_one(lesson(), POLICY).contribution
+    state = own.rows(0)[-1].body  # type: ignore[union-attr]
+    for _ in range(60):
+        assert contribution is not None
+        own.unlearn_one(contribution, POLICY, at_ms=1)
+        learnt = own.learn_one(lesson(reward=0.0, cost_usd=5.0, is_amended=True), POLICY)
+        contribution = learnt.contribution
+        assert not learnt.is_alarm
+
+    assert not own.is_demoted(AGENT)
+    assert own.cost_of(AGENT) == cost_usd
+    assert own.rows(0)[-1].body == state  # type: ignore[union-attr]
+    # it is evidence in place of the one that it replaces
+    assert own.evidence_of(AGENT, "billing") == (101.0, 100.0)
+
+
+def test_a_contribution_names_the_version_that_it_made() -> None:
+    own = learner()
+    teach(own, 4)
+    contribution = own.learn_one(lesson(), POLICY).contribution
+
+    assert contribution is not None
+    assert contribution["version"] == own.version == 5
+
+
+def test_agents_are_known_by_their_cards_or_by_evidence() -> None:
+    own = learner(AGENT)
+    assert own.knows(AGENT)
+    assert not own.knows(OTHER)
+    assert not own.knows(NEWER)
+    own.declare({OTHER: {"billing": 0.5}})
+    assert own.knows(AGENT)
+    assert own.knows(OTHER)
+    teach(own, 1)
+    again = Learner()
+    again.load(weights_of(own), [])
+    assert again.knows(AGENT)
+    assert not again.knows(OTHER)
+
+
+def test_the_version_stays_where_nothing_is_left_to_decay() -> None:
+    own = learner(AGENT, NEWER)
+    teach(own, 200, agent=NEWER)
+    while not own.learn_one(lesson(NEWER, 0.0), POLICY).is_alarm:
+        pass
+    n_changes = 0
+    for _ in range(500):
+        version = own.version
+        for _ in range(100):
+            own.routed("default")
+        rows = own.due(POLICY, at_ms=5).rows
+        assert own.version == version + bool(rows)
+        n_changes += bool(rows)
+
+    # 20 outcomes are 2e7 parts: less than one after at most ln(2e7) / .001 requests
+    assert 140 < n_changes < 169
+    assert own.due(POLICY, at_ms=6).rows == []
+    # and what comes later does not make up for it
+    own.learn_one(lesson(NEWER), POLICY)
+    assert own.evidence_of(NEWER, "billing") == (1.0, 1.0)
