@@ -227,14 +227,20 @@ class WeightStore(Protocol):
     async def load(self) -> tuple[Sequence[WeightRow], Sequence[LearnerRow]]:
         """All evidence, and all else that is learned, by their keys."""
 
-    async def save_snapshot(self, snapshot: StoredSnapshot, keep: int) -> None:
-        """Keep a snapshot, and of all only the newest `keep`; one of the same version stays as it was."""
+    async def save_snapshot(self, snapshot: StoredSnapshot) -> None:
+        """Keep a snapshot; one of the same version stays as it was."""
+
+    async def drop_snapshots(self, versions: Sequence[int]) -> None:
+        """Forget the snapshots of these versions."""
 
     async def snapshots(self) -> Sequence[StoredSnapshot]:
         """Those that are kept, newest first, without their bodies."""
 
-    async def snapshot(self, version: int | None, before: int) -> StoredSnapshot | None:
-        """The snapshot of a version; None as version means the newest of an earlier version than `before`."""
+    async def snapshot(self, version: int | None, before: int, passing_over: str = "") -> StoredSnapshot | None:
+        """The snapshot of a version; None means the newest of an earlier version than `before`.
+
+        The latter without those that were taken for the reason `passing_over`.
+        """
 
 
 class TicketStore(Protocol):

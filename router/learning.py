@@ -55,6 +55,7 @@ class Learning:
         shares: how fast an agent's share may rise.
         raised_floor: gives the floor of exploration in place of the policy's, while a candidate model needs evidence.
         n_failures: of the learner, since the start.
+        n_learned: outcomes that were learned from, since the start.
     """
 
     def __init__(self, learner: Learner) -> None:
@@ -62,7 +63,7 @@ class Learning:
         self.watch = OutcomeWatch()
         self.shares = ShareLimit()
         self.raised_floor: Callable[[float], float] = _as_it_is
-        self.n_failures = 0
+        self.n_failures = self.n_learned = 0
 
     @property
     def version(self) -> int:
@@ -163,6 +164,7 @@ class Learning:
             base=Blend.of(policy.of(opened.namespace), "auto")[:4],
             is_amended=is_amended,
         )
+        self.n_learned += 1
         return self._safely(lambda: _told(self.learner.learn_one(lesson, rules)), _NOTHING)
 
     def take_back(self, learnt: str | None, policy: Policy, at_ms: int) -> Told:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from feedback.lessons import pack, unpack
 from models.errors import NotFoundError
 from models.events import Row
 from models.policy import Policy
@@ -12,9 +13,13 @@ from models.ports import Clock, StoredSnapshot, WeightStore
 from router.journal import Journal
 from router.learning import Learning
 
-KEEP_SNAPSHOTS = 100
-"""So many are kept, the newest."""
+NEWEST = 20
+"""So many of the newest snapshots are kept; of those before, one an hour for two days, one a day for 90 days."""
 
+BEFORE = "before a rollback"
+"""Why a snapshot was taken that only takes a rollback back: none that goes back by itself leads there."""
+
+_HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
 STORED_MS = 5000.0
 _TICK_S = 1.0
 
@@ -47,7 +52,8 @@ class WeightKeeper:
         self._policy = policy
         self._clock = clock
         self._sleep = sleep
-        self._kept = learning.learner.version
+        self._n_kept = learning.n_learned
+        self._back_at: tuple[int, int] | None = None
 
     async def run(self) -> None:
         """Look once a second, until cancelled."""
@@ -59,7 +65,7 @@ class WeightKeeper:
         """Apply what decays by itself, and take a snapshot where one is due."""
         policy = self._policy()
         self._put(self._learning.due(policy, self._now_ms()))
-        if self._learning.learner.version - self._kept >= policy.learning.snapshot_every:
+        if self._learning.n_learned - self._n_kept >= policy.learning.snapshot_every:
             await self.take("as often as the policy says")
 
     async def take(self, reason: str) -> int:
@@ -69,9 +75,12 @@ class WeightKeeper:
             StoreError: it cannot be stored.
         """
         learner = self._learning.learner
-        version, body = learner.version, learner.snapshot()
-        self._kept = version
-        await self._weights.save_snapshot(StoredSnapshot(version, reason, body, self._now_ms()), KEEP_SNAPSHOTS)
+        version, source, now_ms = learner.version, learner.snapshot_source(), self._now_ms()
+        self._n_kept = self._learning.n_learned
+        body = await asyncio.to_thread(pack, *source)
+        await self._weights.save_snapshot(StoredSnapshot(version, reason, body, now_ms))
+        kept = [(each.version, each.created_at) for each in await self._weights.snapshots()]
+        await self._weights.drop_snapshots(too_many(kept, now_ms))
         return version
 
     async def snapshots(self) -> Sequence[StoredSnapshot]:
@@ -91,12 +100,17 @@ class WeightKeeper:
             StoreError: the store does not take it.
         """
         learner = self._learning.learner
-        found = await self._weights.snapshot(version, learner.version)
+        before = learner.version
+        if self._back_at is not None and self._back_at[0] == before:
+            before = self._back_at[1]  # nothing was learned since the last one: this one goes further back
+        found = await self._weights.snapshot(version, before, passing_over=BEFORE)
         if found is None:
             what = "no snapshot of earlier weights" if version is None else f"no snapshot of version {version}"
             raise NotFoundError(f"there is {what}; GET /weights lists those that are kept")
-        await self.take("before a rollback")
-        self._put(learner.restore(found.body, self._now_ms()).rows)
+        parts = await asyncio.to_thread(unpack, found.body)
+        await self.take(BEFORE)
+        self._put(learner.restore_parsed(parts, self._now_ms()).rows)
+        self._back_at = (learner.version, found.version)
         await self._journal.stored(STORED_MS)
         await self.take(f"rollback to version {found.version}")
         return learner.version
@@ -116,3 +130,23 @@ class WeightKeeper:
 
     def _now_ms(self) -> int:
         return int(self._clock.now_ms())
+
+
+def too_many(kept: Sequence[tuple[int, int]], now_ms: int) -> list[int]:
+    """Versions of the snapshots that need not be kept any longer.
+
+    Args:
+        kept: (version, instant at which it was taken) of all, newest first.
+        now_ms: epoch.
+
+    >>> too_many([(version, 0) for version in range(25, 0, -1)], now_ms=0)
+    [4, 3, 2, 1]
+    """
+    dropped, held = [], set[tuple[str, int]]()
+    for version, created_at in kept[NEWEST:]:
+        age_ms = now_ms - created_at
+        slot = ("hour", created_at // _HOUR_MS) if age_ms < 2 * _DAY_MS else ("day", created_at // _DAY_MS)
+        if slot in held or age_ms > 90 * _DAY_MS:
+            dropped.append(version)
+        held.add(slot)
+    return dropped

@@ -85,6 +85,8 @@ async def erase_subject(context: Context) -> Response:
     """Erase all of it; sums stay, under no name. Without `router:admin` what was asked with the same key."""
     name = _name(context)
     erased, is_complete = await _subjects(context).erase(name, context.grants)
+    if is_complete:
+        context.parts["live"].learning.watch.forget(name)
     return _json({"subject": name, "complete": is_complete, "erased": erased._asdict()})
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from models.events import LearnerRow, WeightRow
 from models.ports import StoredSnapshot
-from router.stores.database import Database
+from router.stores.database import Database, insert_or_keep
 from router.stores.tables import learner, weight_snapshots, weights
 
 _KEY = WeightRow._fields[:5]
@@ -38,18 +38,18 @@ class SqlWeights:
 
         return await self._database.read(work)
 
-    async def save_snapshot(self, snapshot: StoredSnapshot, keep: int) -> None:
-        """Keep a snapshot, and of all only the newest `keep`; one of the same version stays as it was."""
+    async def save_snapshot(self, snapshot: StoredSnapshot) -> None:
+        """Keep a snapshot; one of the same version stays as it was."""
         row = snapshot._asdict()
+        await self._database.write(
+            lambda connection: connection.execute(insert_or_keep(connection, weight_snapshots), row)
+        )
 
-        def work(connection: Connection) -> None:
-            known = connection.execute(select(func.count()).where(weight_snapshots.c.version == snapshot.version))
-            if known.scalar_one() == 0:
-                connection.execute(insert(weight_snapshots), row)
-            newest = select(weight_snapshots.c.version).order_by(weight_snapshots.c.version.desc()).limit(keep)
-            connection.execute(delete(weight_snapshots).where(weight_snapshots.c.version.not_in(newest)))
-
-        await self._database.write(work)
+    async def drop_snapshots(self, versions: Sequence[int]) -> None:
+        """Forget the snapshots of these versions."""
+        if versions:
+            gone = delete(weight_snapshots).where(weight_snapshots.c.version.in_(versions))
+            await self._database.write(lambda connection: connection.execute(gone))
 
     async def snapshots(self) -> Sequence[StoredSnapshot]:
         """Those that are kept, newest first, without their bodies."""
@@ -59,11 +59,17 @@ class SqlWeights:
             lambda connection: [StoredSnapshot(row[0], row[1], b"", row[2]) for row in connection.execute(query)]
         )
 
-    async def snapshot(self, version: int | None, before: int) -> StoredSnapshot | None:
-        """The snapshot of a version; None as version means the newest of an earlier version than `before`."""
-        wanted = weight_snapshots.c.version < before if version is None else weight_snapshots.c.version == version
-        columns = (weight_snapshots.c[name] for name in StoredSnapshot._fields)
-        query = select(*columns).where(wanted).order_by(weight_snapshots.c.version.desc()).limit(1)
+    async def snapshot(self, version: int | None, before: int, passing_over: str = "") -> StoredSnapshot | None:
+        """The snapshot of a version; None means the newest of an earlier version than `before`.
+
+        The latter without those that were taken for the reason `passing_over`.
+        """
+        table = weight_snapshots.c
+        wanted: ColumnElement[bool] = (table.version < before) & (table.reason != passing_over)
+        if version is not None:
+            wanted = table.version == version
+        columns = (table[name] for name in StoredSnapshot._fields)
+        query = select(*columns).where(wanted).order_by(table.version.desc()).limit(1)
 
         def work(connection: Connection) -> StoredSnapshot | None:
             row = connection.execute(query).first()
