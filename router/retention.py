@@ -69,7 +69,7 @@ class Retention:
         """
         store, rules, now_ms = self._store, self._policy(), int(self._clock.now_ms())
         decisions, outcomes, events = (
-            _instant(now_ms, days) for days in (rules.decisions_days, rules.outcomes_days, rules.events_days)
+            _instant(now_ms, days) for days in (rules.decisions_days, outcomes_days(rules), rules.events_days)
         )
         dropped = Dropped(
             decisions=await self._all(lambda: store.drop_decisions(decisions, now_ms, BATCH)),
@@ -119,3 +119,15 @@ def _instant(now_ms: int, days: float | None) -> int:
     (13600000, 0)
     """
     return 0 if days is None else max(0, now_ms - int(days * DAY_MS))
+
+
+def outcomes_days(rules: RetentionPolicy) -> float | None:
+    """Age at which outcomes go: never before their decisions, as one that is told again replaces what it finds.
+
+    >>> outcomes_days(RetentionPolicy(outcomes_days=30, decisions_days=90))
+    90.0
+    >>> outcomes_days(RetentionPolicy(outcomes_days=400, decisions_days=None)) is None
+    True
+    """
+    both = (rules.outcomes_days, rules.decisions_days)
+    return None if None in both else max(days for days in both if days is not None)

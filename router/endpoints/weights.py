@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
@@ -14,6 +15,8 @@ from router.earned import Earned, earned
 from router.endpoints.body import parsed, query, read_json
 from router.endpoints.call import Call, Context, Parameter
 from router.wire import dumps
+
+_AT_ONCE = 32
 
 Version = Annotated[int, Field(ge=0, le=2**53)]
 
@@ -122,7 +125,9 @@ async def _answer(context: Context, namespace: str) -> Response:
     learner = learning.learner
     kept = await live.keeper.snapshots()
     by_agent: dict[tuple[str, str, str], dict[str, Earned]] = {}
-    for entry in snapshot.entries:
+    for number, entry in enumerate(snapshot.entries):
+        if number % _AT_ONCE == 0:
+            await asyncio.sleep(0)  # there may be thousands: requests come in between
         if entry.flaw is None and namespace in ("", entry.agent[0]):
             found = earned(learner, entry, policy.learning)
             by_agent.setdefault(entry.agent, {})[entry.capability.intent] = found
