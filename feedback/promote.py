@@ -27,6 +27,7 @@ class Limits:
         gate_outcomes: decisions with a shadow and a reward, before the canary.
         gate_ess: effective sample size of the same.
         gate_support: share of the candidate's choices that were logged with enough propensity, 0..1.
+        gate_changes: effective sample size of what exploration has tried of what the candidate does otherwise.
         canary_share: share of the sessions whose utterances the candidate reads.
         canary_outcomes: outcomes of the canary, before it is full.
         watched_outcomes: outcomes after which a full one is no longer watched.
@@ -38,6 +39,7 @@ class Limits:
     gate_outcomes: int = 3000
     gate_ess: float = 50.0
     gate_support: float = 0.95
+    gate_changes: float = 30.0
     canary_share: float = 0.1
     canary_outcomes: int = 1000
     watched_outcomes: int = 5000

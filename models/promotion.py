@@ -118,6 +118,8 @@ class ReadOutcome(NamedTuple):
         slice_ms: the time that the plan gave the attempt.
         promotion_id: whose classifiers read the utterance; None for those that no promotion brought.
         received_at: epoch, milliseconds.
+        caller: name of the key that asked, else the agent in whose name it was asked; "" where there is neither.
+        corrected: the intent that was meant, by the newest accepted correction; None where there is none.
     """
 
     sequence: int
@@ -129,6 +131,12 @@ class ReadOutcome(NamedTuple):
     slice_ms: int
     promotion_id: int | None
     received_at: int
+    caller: str = ""
+    corrected: str | None = None
+
+
+Cursor = tuple[int, str]
+"""Instant of the verdict (epoch, milliseconds) and id of the last correction read."""
 
 
 class PromotionStore(Protocol):
@@ -153,6 +161,12 @@ class PromotionStore(Protocol):
         self, promotion_id: int, after: str, limit: int
     ) -> Sequence[tuple[ShadowRow, ReadOutcome | None]]:
         """At most `limit` shadows of a promotion with their newest outcomes, of decisions with an id > `after`."""
+
+    async def corrected(self, since_ms: int, after: Cursor, limit: int) -> tuple[Sequence[ReadOutcome], Cursor]:
+        """Newest outcomes of decisions with one of the next `limit` accepted corrections; the place to go on from.
+
+        Only corrections made at `since_ms` (epoch) or later; in the order of their acceptance.
+        """
 
     async def n_shadows(self, promotion_id: int) -> int:
         """How many shadows it has."""

@@ -12,11 +12,14 @@ from feedback.promote import LIMITS, Limits
 from feedback.reward import reward
 from models.learning_policy import RewardPolicy
 from models.outcome import Outcome
-from models.promotion import Baseline, Promotion, PromotionStore, ReadOutcome
+from models.promotion import Baseline, Cursor, Promotion, PromotionStore, ReadOutcome
 
 _PAGE = 500
 _BASELINE_SPAN = 20_000
 """Of so many outcomes, the newest, a baseline is made."""
+
+_CLOCKS_DIFFER_MS = 60_000
+"""Verdicts of another process may bear an instant that was passed already."""
 
 
 def judged(told: ReadOutcome, policy: RewardPolicy) -> float | None:
@@ -25,7 +28,7 @@ def judged(told: ReadOutcome, policy: RewardPolicy) -> float | None:
         outcome, party = Outcome.model_validate_json(told.body), Party(told.charged)
     except ValueError:
         return None  # of another release, or erased
-    return worth(outcome, told.intent, reward(outcome, Charge(party, failed=False), told.slice_ms, policy))
+    return worth(told.corrected, told.intent, reward(outcome, Charge(party, failed=False), told.slice_ms, policy))
 
 
 async def baseline(store: PromotionStore, in_force: int | None, policy: RewardPolicy) -> Baseline:
@@ -54,7 +57,7 @@ class Seen(NamedTuple):
         n_since_full: the same since it is full.
         mean: of their rewards; None where there are none.
         mean_before: of the classifiers before.
-        level: the sum C.
+        level: the sum C, of which no caller's outcomes make up more than they may.
         threshold: h, as it holds; above it the alarm is raised.
         has_alarm: whether C ever was above it.
     """
@@ -70,6 +73,8 @@ class Seen(NamedTuple):
 
 class CandidateWatch:
     """Reads the outcomes of one promotion as they come; an amended one takes the place of what it amends.
+
+    A correction counts from its acceptance on, however late that is.
 
     Attributes:
         seen: how it stands, as of the last time it caught up.
@@ -87,6 +92,7 @@ class CandidateWatch:
         self._mean_before = body.baseline.mean
         self._watch = Watch(body.baseline, slack=limits.slack, threshold=limits.threshold)
         self._after = body.after
+        self._decided: Cursor = (0, "")
         self._since_full: dict[str, None] = {}
         self.seen = self._look()
 
@@ -98,19 +104,28 @@ class CandidateWatch:
             promotion: as it is now.
             policy: what an outcome is worth.
         """
+        full_after = promotion.body.full_after
         while True:
             page, last = await store.outcomes(self._after, _PAGE)
             if last == self._after:
-                return
-            self.seen = await asyncio.to_thread(self._take, page, promotion.body.full_after, policy)
+                break
+            self.seen = await asyncio.to_thread(self._take, page, full_after, policy)
             self._after = last
+        decided: Cursor = (max(0, self._decided[0] - _CLOCKS_DIFFER_MS), "")
+        while True:
+            page, following = await store.corrected(promotion.created_at, decided, _PAGE)
+            if following == decided:
+                break
+            self.seen = await asyncio.to_thread(self._take, page, full_after, policy)
+            decided = following
+        self._decided = max(self._decided, decided)
 
     def _take(self, page: Sequence[ReadOutcome], full_after: int | None, policy: RewardPolicy) -> Seen:
         for told in page:
             if told.promotion_id != self.promotion_id:
                 continue
             value = judged(told, policy)
-            self._watch.tell(told.decision_id, value)
+            self._watch.tell(told.decision_id, value, told.caller)
             if full_after is not None and told.sequence > full_after and value is not None:
                 self._since_full[told.decision_id] = None
         return self._look()

@@ -8,17 +8,31 @@ from typing import Any
 
 import orjson
 from pydantic import ValidationError
-from sqlalchemy import Connection, Row, Select, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, and_, func, insert, or_, select, update
 
 from models.errors import ConflictError, StoreError
 from models.events import OutcomeRow, ShadowRow
-from models.promotion import Change, Promotion, PromotionBody, ReadOutcome
+from models.promotion import Change, Cursor, Promotion, PromotionBody, ReadOutcome
 from router.stores.database import Database
-from router.stores.tables import decisions, outcomes, promotions, shadows
+from router.stores.tables import decisions, outcomes, promotions, reviews, shadows
 
 _ACTIVE = ("shadow", "canary")
-_RECORD = tuple(decisions.c[name] for name in ("namespace", "intent", "request", "answer", "inputs"))
+_RECORD = (
+    *(decisions.c[name] for name in ("namespace", "intent", "request", "answer", "inputs", "asker")),
+    decisions.c.caller.label("key"),
+)
 _TOLD = (outcomes.c.sequence, *(outcomes.c[name] for name in OutcomeRow._fields))
+_ACCEPTED = "accepted"
+_said = reviews.alias("said")
+_CORRECTED = (
+    select(_said.c.correct_intent)
+    .where(_said.c.decision_id == decisions.c.decision_id, _said.c.state == _ACCEPTED)
+    .order_by(func.coalesce(_said.c.decided_at, _said.c.created_at).desc(), _said.c.review_id.desc())
+    .limit(1)
+    .correlate(decisions)
+    .scalar_subquery()
+    .label("corrected")
+)
 
 
 class SqlPromotions:
@@ -111,6 +125,16 @@ class SqlPromotions:
         newest = {each.decision_id: each for each in await asyncio.to_thread(_judging, told)}
         return [(row, newest.get(row.decision_id)) for row in found]
 
+    async def corrected(self, since_ms: int, after: Cursor, limit: int) -> tuple[Sequence[ReadOutcome], Cursor]:
+        """Newest outcomes of decisions with one of the next `limit` accepted corrections; the place to go on from.
+
+        Only corrections made at `since_ms` (epoch) or later; in the order of their acceptance.
+        """
+        query = corrected_query(since_ms, after, limit)
+        rows = await self._database.read(lambda connection: connection.execute(query).all())
+        found = await asyncio.to_thread(_judging, rows)
+        return found, (rows[-1].decided_at, rows[-1].review_id) if rows else after
+
     async def n_shadows(self, promotion_id: int) -> int:
         """How many shadows it has."""
         query = select(func.count()).select_from(shadows).where(shadows.c.promotion_id == promotion_id)
@@ -125,14 +149,36 @@ class SqlPromotions:
 
 
 def _outcomes() -> Select[Any]:
-    return select(*_TOLD, *_RECORD).join(decisions, decisions.c.decision_id == outcomes.c.decision_id)
+    return select(*_TOLD, *_RECORD, _CORRECTED).join(decisions, decisions.c.decision_id == outcomes.c.decision_id)
 
 
 def outcomes_query(after: int, limit: int) -> Select[Any]:
     """The next outcomes along the primary key; those without a kept decision too, so that the page ends somewhere."""
     joined = outcomes.outerjoin(decisions, decisions.c.decision_id == outcomes.c.decision_id)
-    query = select(*_TOLD, *_RECORD).select_from(joined).where(outcomes.c.sequence > after)
+    query = select(*_TOLD, *_RECORD, _CORRECTED).select_from(joined).where(outcomes.c.sequence > after)
     return query.order_by(outcomes.c.sequence).limit(limit)
+
+
+def corrected_query(since_ms: int, after: Cursor, limit: int) -> Select[Any]:
+    """The next accepted corrections, each with the newest outcome; through the index by state and time."""
+    newest = (
+        select(func.max(outcomes.c.sequence))
+        .where(outcomes.c.decision_id == reviews.c.decision_id, outcomes.c.attempt == 1)
+        .correlate(reviews)
+        .scalar_subquery()
+    )
+    decided_at, review_id = reviews.c.decided_at, reviews.c.review_id
+    is_behind = or_(decided_at > after[0], and_(decided_at == after[0], review_id > after[1]))
+    joined = reviews.join(outcomes, outcomes.c.sequence == newest).join(
+        decisions, decisions.c.decision_id == reviews.c.decision_id
+    )
+    return (
+        select(*_TOLD, *_RECORD, _CORRECTED, decided_at, review_id)
+        .select_from(joined)
+        .where(reviews.c.state == _ACCEPTED, reviews.c.created_at >= since_ms, is_behind)
+        .order_by(decided_at, review_id)
+        .limit(limit)
+    )
 
 
 def _judging(rows: Iterable[Row[Any]]) -> list[ReadOutcome]:
@@ -156,6 +202,8 @@ def _read_outcome(row: Row[Any]) -> ReadOutcome | None:
         slice_ms=plan[0]["timeout_ms"] if plan else 0,
         promotion_id=inputs.get("promotion_id"),
         received_at=row.received_at,
+        caller=row.key or row.asker,
+        corrected=row.corrected,
     )
 
 

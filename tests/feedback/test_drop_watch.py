@@ -1,12 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
 
 import numpy as np
 import pytest
 
-from feedback.drop_watch import Watch, baseline_of, worth
-from models.outcome import Outcome, OutcomeStatus
+from feedback.drop_watch import MAX_CALLERS, Watch, baseline_of, limit_on, worth
 
 N_BEFORE = 20_000
 MARGIN = 1.4
@@ -88,12 +88,8 @@ def test_where_nothing_ever_failed_a_few_failures_are_no_proof() -> None:
     assert watch.has_alarm
 
 
-def outcome(**fields: object) -> Outcome:
-    return Outcome(decision_id="d", status=OutcomeStatus.SUCCEEDED, **fields)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
-    ("correct", "reward", "value"),
+    ("corrected", "reward", "value"),
     [
         (None, 0.7, 0.7),
         (None, None, None),
@@ -103,10 +99,82 @@ def outcome(**fields: object) -> Outcome:
         ("read", None, 1.0),
     ],
 )
-def test_a_correction_judges_the_reading_before_the_agent_does(
-    correct: str | None, reward: float | None, value: float | None
+def test_an_accepted_correction_judges_the_reading_before_the_agent_does(
+    corrected: str | None, reward: float | None, value: float | None
 ) -> None:
-    assert worth(outcome(correct_intent=correct), "read", reward) == value
+    assert worth(corrected, "read", reward) == value
+
+
+Told = tuple[str, float]
+"""A caller and a reward."""
+
+
+def found_by(rng: np.random.Generator, told: Sequence[Told], before: float = 0.75) -> int | None:
+    """After how many outcomes of several callers a watch has its alarm; None where it has none."""
+    watch = Watch(baseline_of(rewards(rng, N_BEFORE, before)))
+    for number, (caller, reward) in enumerate(told, 1):
+        watch.tell(str(number), reward, caller)
+        if watch.has_alarm:
+            return number
+    return None
+
+
+def honest(rng: np.random.Generator, n_callers: int, n: int, mean: float) -> list[Told]:
+    return [(f"honest-{rng.integers(n_callers)}", reward) for reward in rewards(rng, n, mean)]
+
+
+@pytest.mark.parametrize("n_honest", [2400, 4000])
+@pytest.mark.parametrize("is_burst", [False, True])
+def test_one_callers_thousand_false_outcomes_beside_four_honest_callers_take_nothing_back(
+    n_honest: int, is_burst: bool
+) -> None:
+    taken_back = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        told, false = honest(rng, 4, n_honest, 0.75), [("liar", 0.0)] * 1000
+        half = len(told) // 2
+        mixed = [*told, *false]
+        order = [*told[:half], *false, *told[half:]] if is_burst else [mixed[n] for n in rng.permutation(len(mixed))]
+        taken_back += found_by(rng, order) is not None
+        assert found_by(rng, [("", reward) for _, reward in order]) is not None  # were they all one's
+    # a watch takes back one in a hundred at this length without any lie
+    assert taken_back <= 1
+
+
+@pytest.mark.parametrize("n_callers", [2, 4, 5, 10, 60])
+def test_a_drop_that_all_callers_see_is_found_within_one_and_a_half_times_the_outcomes(n_callers: int) -> None:
+    capped, plain = [], []
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        told = honest(rng, n_callers, 4000, 0.55)
+        capped.append(found_by(np.random.default_rng(seed), told))
+        plain.append(found_by(np.random.default_rng(seed), [("", reward) for _, reward in told]))
+    assert None not in capped
+    assert median(each or 0 for each in capped) <= 1.5 * median(each or 0 for each in plain)
+
+
+def test_who_told_most_of_all_that_is_known_may_take_back_alone() -> None:
+    rng = np.random.default_rng(1)
+    told = honest(rng, 4, 300, 0.75) + [("large", reward) for reward in rewards(rng, 900, 0.3)]
+    assert found_by(rng, told) is not None
+
+
+def test_the_limit_is_three_quarters_of_the_share_until_it_is_half() -> None:
+    assert [limit_on(n, 400, 40.0) for n in (4, 40, 199)] == pytest.approx([0.3, 3.0, 14.925])
+    assert limit_on(200, 400, 40.0) == float("inf")
+
+
+def test_an_amendment_keeps_its_caller_and_its_place() -> None:
+    told, amended = (Watch(baseline_of(rewards(np.random.default_rng(1), 2000, 0.8))) for _ in range(2))
+    rng = np.random.default_rng(2)
+    truth = honest(rng, 3 * MAX_CALLERS, 400, 0.6)
+    for number, (caller, reward) in enumerate(truth):
+        told.tell(str(number), reward, caller)
+        amended.tell(str(number), 1.0 - reward, caller)
+    for number, (caller, reward) in enumerate(truth):
+        amended.tell(str(number), reward, caller)
+    assert (amended.n, amended.mean, amended.level) == (told.n, told.mean, told.level)
+    assert told.level > 0
 
 
 def test_a_baseline_of_nothing_is_told_by_its_size() -> None:

@@ -13,7 +13,7 @@ from intent.dummy_embedder import DummyEmbedder
 from intent.fit import Example, fit
 from intent.heads import Heads
 from intent.model_folder import Origin, read_manifest, save_heads
-from models.events import DecisionRow, OutcomeRow, Row, ShadowRow
+from models.events import DecisionRow, OutcomeRow, ReviewRow, Row, ShadowRow
 from models.exam_report import EXAM_FILE, ExamReport, Score
 from models.ports import Embedder
 from tests.builders import START_MS, capability, card
@@ -72,13 +72,13 @@ def model_folder(folder: Path, heads: Heads, *, encoder_id: str | None = ENCODER
     return folder
 
 
-def decided(name: str, promotion_id: int | None = None) -> DecisionRow:
-    """The record of a decision on an utterance."""
+def decided(name: str, promotion_id: int | None = None, caller: str = "") -> DecisionRow:
+    """The record of a decision on an utterance; `caller` is the key that asked."""
     inputs: dict[str, Any] = {"encoder_id": ENCODER, "promotion_id": promotion_id}
     return DecisionRow(
         decision_id=name,
         trace_id="t",
-        caller="",
+        caller=caller,
         namespace="default",
         action="invoke",
         reason="selected",
@@ -91,18 +91,27 @@ def decided(name: str, promotion_id: int | None = None) -> DecisionRow:
     )
 
 
-def told(name: str, succeeded: bool) -> OutcomeRow:
-    """What came of it."""
+def told(name: str, succeeded: bool, meant: str | None = None) -> OutcomeRow:
+    """What came of it, and which intent was meant, where that is told too."""
     body = {"decision_id": name, "status": "succeeded" if succeeded else "failed"}
+    if meant is not None:
+        body["correct_intent"] = meant
     return OutcomeRow(name, 1, None, "", json.dumps(body), "agent", int(START_MS))
 
 
-def traffic(name: str, n: int, mean: float, promotion_id: int | None = None, seed: int = 1) -> list[Row]:
-    """Decisions and their outcomes, of which the share `mean` succeeded."""
+def corrected(name: str, meant: str = "refund_status", caller: str = "") -> ReviewRow:
+    """The correction of a reading, which waits; its id is that of the decision with an `r-` before it."""
+    return ReviewRow(f"r-{name}", name, caller, "default", "where is it", "track_parcel", meant, int(START_MS))
+
+
+def traffic(
+    name: str, n: int, mean: float, promotion_id: int | None = None, seed: int = 1, caller: str = ""
+) -> list[Row]:
+    """Decisions and their outcomes, of which the share `mean` succeeded; `caller` is the key that asked."""
     rows: list[Row] = []
     for number, succeeded in enumerate(np.random.default_rng(seed).random(n) < mean):
         key = f"{name}-{number:05d}"
-        rows += [decided(key, promotion_id), told(key, bool(succeeded))]
+        rows += [decided(key, promotion_id, caller), told(key, bool(succeeded))]
     return rows
 
 
@@ -114,6 +123,7 @@ def shadowed(
     worth_of_other: float = 0.1,
     mean: float = 0.75,
     tried: float = 0.0,
+    worth_of_tried: float | None = None,
     seed: int = 2,
 ) -> list[Row]:
     """Decisions that a candidate has read too.
@@ -125,13 +135,16 @@ def shadowed(
         worth_of_other: success rate of what was decided there.
         mean: success rate of the rest.
         tried: probability with which exploration took the candidate's choice where it reads another one.
+        worth_of_tried: success rate of what was so tried; None where it is that of the rest.
         seed: of the draws.
     """
     rng, rows = np.random.default_rng(seed), list[Row]()
     for number in range(n):
         key, is_other = f"shadow-{promotion_id}-{number:05d}", bool(rng.random() < other)
         is_tried = is_other and bool(rng.random() < tried)
-        succeeded = bool(rng.random() < (worth_of_other if is_other and not is_tried else mean))
+        of_tried = mean if worth_of_tried is None else worth_of_tried
+        rate = of_tried if is_tried else worth_of_other if is_other else mean
+        succeeded = bool(rng.random() < rate)
         options = [[*_AGENTS[1], 1.0 - tried if is_other else 1.0, 0.0 if is_other else 1.0]]
         if is_other:
             options.append([*_AGENTS[2], tried, 1.0])

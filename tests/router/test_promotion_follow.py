@@ -26,7 +26,7 @@ from tests.router.promotions import CARDS, ENCODER, SAID, bad_heads, good_heads,
 
 SHADOW, CANARY, FULL, SUPERSEDED, ENDED, ROLLED_BACK = PromotionStage
 SMALL = Limits(gate_outcomes=600, canary_outcomes=100, watched_outcomes=150, baseline_outcomes=300, canary_share=0.5)
-BARELY: dict[str, Any] = {"other": 0.03, "worth_of_other": 0.3, "seed": 5}
+BARELY: dict[str, Any] = {"other": 0.15, "worth_of_other": 0.5, "tried": 0.5, "seed": 2}
 PARCEL = SAID["track_parcel"]
 
 

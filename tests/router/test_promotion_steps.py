@@ -11,18 +11,30 @@ import pytest
 
 from feedback.promote import Limits, in_force
 from models.errors import ConflictError
-from models.events import OutcomeRow
+from models.events import OutcomeRow, Row, ShadowRow
 from models.learning_policy import RewardPolicy
 from models.promotion import Promotion, PromotionStage
+from models.review import ReviewFilter, ReviewState, Verdict
+from router.promotion_gate import proof
 from router.promotion_steps import Steps, Told, change_rows
+from router.promotion_watch import CandidateWatch, baseline
 from router.stores.open import Store, open_store
-from tests.builders import FakeClock
-from tests.router.promotions import ENCODER, bad_heads, good_heads, model_folder, shadowed, traffic
+from tests.builders import START_MS, FakeClock
+from tests.router.promotions import (
+    ENCODER,
+    bad_heads,
+    corrected,
+    good_heads,
+    model_folder,
+    shadowed,
+    traffic,
+)
+from tests.router.promotions import told as outcome_of
 
 SHADOW, CANARY, FULL, SUPERSEDED, ENDED, ROLLED_BACK = PromotionStage
 SMALL = Limits(gate_outcomes=600, canary_outcomes=200, watched_outcomes=300, baseline_outcomes=300)
 
-BARELY: dict[str, Any] = {"other": 0.03, "worth_of_other": 0.3, "seed": 5}
+BARELY: dict[str, Any] = {"other": 0.15, "worth_of_other": 0.5, "tried": 0.5, "seed": 2}
 """A candidate that is better by the 95 % bound, but not by the 99 % bound."""
 
 TRIED: dict[str, Any] = {"tried": 0.3}
@@ -154,22 +166,87 @@ async def test_a_canary_that_has_dropped_does_not_become_full(desk: Desk) -> Non
     assert missing(await desk.steps.promote(desk.good)) == ["no_drop"]
 
 
-async def test_corrections_count_against_the_reading(desk: Desk) -> None:
+async def in_the_canary(desk: Desk) -> None:
     await desk.store.records.append(traffic("before", 400, 0.7))
     await desk.steps.promote(desk.good)
     await desk.store.records.append(shadowed(1, 700, **BARELY))
-    await desk.steps.promote(desk.good)
-    rows = traffic("canary", 300, 1.0, promotion_id=1)
-    corrected = [
-        row._replace(body=json.dumps({**json.loads(row.body), "correct_intent": "refund_status"}))
-        for row in rows
-        if isinstance(row, OutcomeRow)
+    assert missing(await desk.steps.promote(desk.good)) == []
+
+
+def corrections(name: str, n: int, caller: str = "") -> list[Row]:
+    """Decisions of the canary whose readings are said to be wrong, in amendments that came later; they wait."""
+    rows = traffic(name, n, 1.0, promotion_id=1, caller=caller)
+    keys = [row.decision_id for row in rows if isinstance(row, OutcomeRow)]
+    return [
+        *rows,
+        *(outcome_of(key, True, "refund_status") for key in keys),
+        *(corrected(key, caller=caller) for key in keys),
     ]
-    await desk.store.records.append([*rows, *corrected])
+
+
+async def decide(desk: Desk, verdict: Verdict, at_ms: int = int(START_MS)) -> None:
+    for row in await desk.store.reviews.page(ReviewFilter(state=ReviewState.WAITING), "", 1000):
+        await desk.store.reviews.decide(row.review_id, verdict, "somebody", at_ms)
+
+
+async def test_accepted_corrections_count_against_the_reading(desk: Desk) -> None:
+    await in_the_canary(desk)
+    await desk.store.records.append(traffic("fine", 240, 1.0, promotion_id=1))
+    await desk.store.records.append([*corrections("first", 30, "a"), *corrections("second", 30, "b")])
+    await decide(desk, ReviewState.ACCEPTED)
     told = await desk.steps.promote(desk.good)
     assert missing(told) == ["no_drop"]
     # the amendments took the place of what they amend
-    assert (told.figures["canary"]["n_outcomes"], told.figures["canary"]["mean"]) == (300, 0.0)
+    assert (told.figures["canary"]["n_outcomes"], told.figures["canary"]["mean"]) == (300, 0.8)
+
+
+@pytest.mark.parametrize("is_rejected", [False, True])
+async def test_one_callers_corrections_take_back_no_canary(desk: Desk, is_rejected: bool) -> None:
+    await in_the_canary(desk)
+    await desk.store.records.append([*corrections("one", 24, "caller"), *traffic("more", 30, 1.0, promotion_id=1)])
+    if is_rejected:
+        await decide(desk, ReviewState.REJECTED)
+    canary = await desk.candidate()
+    watch = CandidateWatch(canary, SMALL)
+    await watch.catch_up(desk.store.promotions, canary, RewardPolicy())
+    # they leave what the agent got
+    assert (watch.seen.n_outcomes, watch.seen.mean, watch.seen.level, watch.seen.has_alarm) == (54, 1.0, 0.0, False)
+
+
+async def test_a_correction_counts_from_its_acceptance_on_however_late(desk: Desk) -> None:
+    await in_the_canary(desk)
+    canary = await desk.candidate()
+    watch = CandidateWatch(canary, SMALL)
+    await desk.store.records.append(corrections("late", 40))
+    await watch.catch_up(desk.store.promotions, canary, RewardPolicy())
+    assert (watch.seen.mean, watch.seen.has_alarm) == (1.0, False)
+    waiting = await desk.store.reviews.page(ReviewFilter(), "", 1000)
+    for number, row in enumerate(waiting):
+        await desk.store.reviews.decide(row.review_id, ReviewState.ACCEPTED, "somebody", int(START_MS) + number)
+    await watch.catch_up(desk.store.promotions, canary, RewardPolicy())
+    assert (watch.seen.n_outcomes, watch.seen.mean, watch.seen.has_alarm) == (40, 0.0, True)
+    # the service that starts anew sees the same
+    again = CandidateWatch(canary, SMALL)
+    await again.catch_up(desk.store.promotions, canary, RewardPolicy())
+    assert again.seen == watch.seen
+
+
+async def test_corrections_that_wait_count_neither_in_the_gate_nor_in_the_baseline(desk: Desk) -> None:
+    await desk.store.records.append(traffic("before", 400, 1.0))
+    keys = [f"before-{number:05d}" for number in range(40)]
+    await desk.store.records.append([*(outcome_of(key, True, "refund_status") for key in keys), *map(corrected, keys)])
+    await desk.steps.promote(desk.good)
+    shadows = shadowed(1, 700, **BARELY)
+    read = [row.decision_id for row in shadows if isinstance(row, ShadowRow)]
+    await desk.store.records.append([*shadows, *map(corrected, read[:40])])
+    before = (await proof(desk.store.promotions, 1, RewardPolicy(), SMALL)).figures["sndr"]
+    found = await baseline(desk.store.promotions, None, RewardPolicy())
+    rest = sum(row.body.count("succeeded") for row in shadows if isinstance(row, OutcomeRow))
+    assert (found.n, found.mean) == (1100, pytest.approx((400 + rest) / 1100))
+    await decide(desk, ReviewState.ACCEPTED)
+    after = await baseline(desk.store.promotions, None, RewardPolicy())
+    assert after.mean < found.mean - 0.05
+    assert (await proof(desk.store.promotions, 1, RewardPolicy(), SMALL)).figures["sndr"] != before
 
 
 async def test_the_one_before_is_still_watched_until_it_has_proved_itself(desk: Desk) -> None:

@@ -68,7 +68,7 @@ def test_a_refusal_ends_with_3_and_says_what_is_missing_and_what_to_do(url: str,
 
 def test_with_all_evidence_it_moves_on(url: str, folder: Path) -> None:
     invoke("promote", str(folder), "--store", url)
-    write(url, shadowed(1, 3100))
+    write(url, shadowed(1, 3200, other=0.04, worth_of_other=0.5, tried=0.5, seed=6))
     code, out, errors = invoke("promote", str(folder), "--store", url)
     assert code == 0
     assert "better by" in out

@@ -2,15 +2,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.dialects import sqlite
 
 from feedback.promote import moved
 from models.errors import ConflictError
-from models.events import DecisionRow, OutcomeRow, ShadowRow
+from models.events import DecisionRow, OutcomeRow, ReviewRow, ShadowRow
 from models.promotion import Baseline, Change, Promotion, PromotionBody, PromotionStage
-from router.stores.open import Store
+from models.review import ReviewState
+from router.stores.open import Store, open_store
+from router.stores.promotions import corrected_query, outcomes_query
 
 SHADOW, CANARY, ENDED = PromotionStage.SHADOW, PromotionStage.CANARY, PromotionStage.ENDED
 
@@ -104,6 +110,64 @@ async def test_outcomes_that_judge_a_reading_come_with_what_judging_needs(store:
     # pages without any still lead on
     assert await store.promotions.outcomes(1, 2) == ([], 3)
     assert await store.promotions.outcomes(7, 100) == ([], 7)
+
+
+def correction(number: int, meant: str = "refund", caller: str = "key", at_ms: int = 50) -> ReviewRow:
+    return ReviewRow(f"r-{number}-{caller}-{meant}", f"d-{number}", caller, "default", "x", "track", meant, at_ms)
+
+
+async def test_only_accepted_corrections_come_with_outcomes_the_newest_of_them(store: Store) -> None:
+    await store.records.append([decision(1), outcome(1), ShadowRow("d-1", 1, "{}", 1)])
+
+    async def known() -> list[str | None]:
+        (read,), _ = await store.promotions.outcomes(0, 10)
+        ((_, told),) = await store.promotions.shadows(1, "", 10)
+        assert told is not None
+        return [read.corrected, told.corrected]
+
+    await store.records.append([correction(1), correction(1, "cancel", "b"), correction(1, "other", "c")])
+    assert await known() == [None, None]
+    await store.reviews.decide("r-1-c-other", ReviewState.REJECTED, "me", 70)
+    assert await known() == [None, None]
+    await store.reviews.decide("r-1-key-refund", ReviewState.ACCEPTED, "me", 80)
+    assert await known() == ["refund", "refund"]
+    await store.reviews.decide("r-1-b-cancel", ReviewState.ACCEPTED, "me", 90)
+    assert await known() == ["cancel", "cancel"]
+
+
+async def test_who_is_behind_an_outcome_is_the_key_or_else_who_asked(store: Store) -> None:
+    rows = [decision(1)._replace(asker="agent"), decision(2)._replace(caller="", asker="agent"), outcome(1), outcome(2)]
+    await store.records.append(rows)
+    found, _ = await store.promotions.outcomes(0, 10)
+    assert [each.caller for each in found] == ["key", "agent"]
+
+
+async def test_decisions_with_accepted_corrections_come_in_the_order_of_acceptance(store: Store) -> None:
+    await store.records.append([decision(n) for n in (1, 2, 3, 4)])
+    await store.records.append([outcome(n) for n in (1, 2, 3, 4)])
+    await store.records.append([outcome(1, '{"amended": 1}'), outcome(1, attempt=2)])
+    await store.records.append([correction(1), correction(2, at_ms=9), correction(3), correction(4)])
+    for number, at_ms in ((3, 80), (1, 90), (2, 95)):
+        await store.reviews.decide(f"r-{number}-key-refund", ReviewState.ACCEPTED, "me", at_ms)
+    first, after = await store.promotions.corrected(10, (0, ""), 1)
+    then, last = await store.promotions.corrected(10, after, 10)
+    assert [(each.decision_id, each.body, each.corrected) for each in (*first, *then)] == [
+        ("d-3", "{}", "refund"),
+        ("d-1", '{"amended": 1}', "refund"),
+    ]
+    assert (after, last) == ((80, "r-3-key-refund"), (90, "r-1-key-refund"))
+    assert await store.promotions.corrected(10, last, 10) == ([], last)
+
+
+async def test_accepted_corrections_are_found_through_an_index(tmp_path: Path) -> None:
+    async with open_store(f"sqlite:///{tmp_path}/store.db"):
+        pass
+    for query in (corrected_query(5, (7, "r"), 10), outcomes_query(5, 10)):
+        text = str(query.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True}))
+        with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
+            found = "\n".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}"))
+        assert "SCAN" not in found
+        assert "said USING INDEX reviews_decision_id" in found
 
 
 async def test_shadows_come_page_by_page_with_their_newest_outcomes(store: Store) -> None:
