@@ -118,7 +118,7 @@ async def test_requests_that_fail_everywhere_are_blamed_as_long_as_others_are_se
         for agent_id in "ab":
             well = await routed(desk, target_agent=agent_id, payload={"text": f"well {agent_id}{number}"})
             await post(desk, well)
-        decision = await routed(desk, payload={"text": str(number)})
+        decision = await routed(desk, target_agent="a", payload={"text": str(number)})
         await post(desk, decision, "failed", attempt=1)
         assert (await post(desk, decision, "failed", attempt=len(decision.plan))).charged_to == "request"
     assert {str(view.state) for view in desk.live.breakers.listed(desk.clock.monotonic_ms())} == {"closed"}

@@ -175,16 +175,13 @@ def test_an_agent_that_fails_for_all_callers_in_any_order_is_out_not_much_later(
     assert n_ill <= 90
 
 
-def test_an_agent_that_still_fails_when_it_is_back_is_out_again_at_once() -> None:
+@pytest.mark.parametrize("n_callers", [1, 2, 3, 10])
+def test_an_agent_that_still_fails_when_it_is_back_is_out_again_at_once(n_callers: int) -> None:
     scene = Scene()
-    outage(scene, 3, None)
-    [(_, first_ms)] = scene.ejections[:1]
-    scene.now_ms = max(scene.now_ms, first_ms + 120_000)
-    scene.ejections.clear()
-    for name in "abc" * 10:
-        scene.tell("caller 0", name, name == "a")
-        scene.tell("caller 1", name, name == "a")
-    assert [name for name, _ in scene.ejections] == ["a"]
+    outage(scene, n_callers, None)
+    (_, first_ms), (_, second_ms) = scene.ejections
+    base_ms = scene.snapshot.policy.of("default").ejection.base_ms
+    assert second_ms == first_ms + base_ms + 400
 
 
 @pytest.mark.parametrize("seed", range(3))
