@@ -104,7 +104,7 @@ class LearningPolicy(Contract):
     floor: Annotated[float, Field(ge=0, le=0.5)] = 0.02
     inherit: Share = 0.5
     caller_share: Annotated[float, Field(gt=0, le=1)] = 0.1
-    caller_free: Evidence = 20.0
+    caller_free: Evidence = 40.0
     exponents: bool = True
     max_rise: Annotated[float, Field(gt=0, le=1)] | None = None
     drift: DriftPolicy = DriftPolicy()

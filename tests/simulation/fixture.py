@@ -117,6 +117,7 @@ def run(
     success_at: Callable[[int], Floats] = lambda _: SUCCESS,
     policy: LearningPolicy = EXPLORE,
     learner: Learner | None = None,
+    n_callers: int = 1,
 ) -> Run:
     """Routes requests of uniform intents by one draw from the posteriors, and learns from every outcome.
 
@@ -126,6 +127,7 @@ def run(
         success_at: the table that holds at the nth request, as SUCCESS.
         policy: mode `explore` draws with the policy's floor, `exploit` takes posterior means.
         learner: with what it has learned already; None begins with one that knows the claims only.
+        n_callers: in whose names outcomes come, in turn.
     """
     if learner is None:
         learner = Learner()
@@ -147,7 +149,9 @@ def run(
         success = success_at(nth)
         reward = float(chance[2, nth] < success[intent, chosen])
         learner.routed("default")
-        learnt = learner.learn_one(Lesson(AGENTS[chosen], asked, reward, "", None, None, nth), policy)
+        learnt = learner.learn_one(
+            Lesson(AGENTS[chosen], asked, reward, f"c{nth % n_callers}", None, None, nth), policy
+        )
         if learnt.is_alarm:
             alarms.append((chosen, nth))
         choices[nth], values[nth] = chosen, success[intent, chosen] - price[chosen]

@@ -12,7 +12,7 @@ from feedback.bandit import draw
 from feedback.learner import Learner
 from feedback.lessons import Lesson
 from models.card import AgentKey
-from models.events import LearnerRow, WeightRow
+from models.events import EVIDENCE_UNIT, LearnerRow, WeightRow
 from models.learning_policy import LearningMode, LearningPolicy
 
 INTENTS = ("billing", "refund", "status")
@@ -65,6 +65,26 @@ def test_false_outcomes_move_no_posterior_mean_by_more_than_the_cap(
         assert not learner.learn_one(lesson(target, INTENTS[nth % n_intents], reward, "eve"), policy).is_alarm
 
     # without the cap a mean would move by .45 and more
+    assert np.abs(means(learner, policy) - before).max() <= policy.caller_share
+
+
+@pytest.mark.parametrize("n_each", [500, 2000])
+@pytest.mark.parametrize(("reward", "target"), [(0.0, 0), (1.0, 3)])
+def test_what_one_caller_told_of_500_calls_and_more_is_safe_from_another(
+    n_each: int, reward: float, target: int
+) -> None:
+    policy, learner, rng = LearningPolicy(), Learner(), np.random.default_rng(n_each)
+    learner.declare(DECLARED)
+    rows = [
+        WeightRow(*agent, intent, "c0", n_each * EVIDENCE_UNIT, int(rng.binomial(n_each, success)) * EVIDENCE_UNIT)
+        for agent, success in zip(AGENTS, SUCCESS, strict=True)
+        for intent in INTENTS
+    ]
+    learner.load(rows, [])
+    before = means(learner, policy)
+    for nth in range(N_FALSE):
+        assert not learner.learn_one(lesson(target, INTENTS[nth % 3], reward, "eve"), policy).is_alarm
+
     assert np.abs(means(learner, policy) - before).max() <= policy.caller_share
 
 

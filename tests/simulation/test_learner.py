@@ -87,6 +87,19 @@ def test_learning_beats_the_best_claim_which_beats_chance() -> None:
     assert best_fixed + 0.02 < worth([halves(seed)[0] for seed in SEEDS], slice(1500, HALF))
 
 
+@cache
+def of_callers(seed: int, n_callers: int) -> Run:
+    return run(seed, 2 * HALF, n_callers=n_callers)
+
+
+def test_two_callers_are_enough_to_close_most_of_the_gap() -> None:
+    seeds = range(3)
+    own = float(np.mean([static(seed) for seed in seeds]))
+    last = worth([of_callers(seed, 2) for seed in seeds], slice(2 * HALF - 1000, 2 * HALF))
+
+    assert (last - own) / (clairvoyant() - own) >= 0.65
+
+
 def test_nothing_is_demoted_where_nothing_changes() -> None:
     alarms = [alarm for seed in SEEDS for each in halves(seed)[:2] for alarm in each.alarms]
 
