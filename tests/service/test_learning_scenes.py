@@ -24,6 +24,10 @@ ALIKE = {"ann": {"x": 0.8, "y": 0.7}, "bob": {"x": 0.7, "y": 0.8}}
 WITHOUT_DRIFT = {"mode": "observe", "drift": {"enabled": False}}
 """An alarm cuts evidence down, and the order of outcomes decides when it comes."""
 
+N_FREE = 20
+"""Outcomes of a caller that count on an agent's intent in any case: no more than each of four others has told there."""
+TRUSTING_LITTLE = {"mode": "explore", "caller_free": N_FREE}
+
 LOST_AFTER = 150
 BACK_AFTER = 2000
 N_FALSE = 1000
@@ -221,12 +225,12 @@ def test_one_callers_false_outcomes_move_nobodys_share_where_four_others_know_th
     keyed: tuple[Server, list[Headers]],
 ) -> None:
     server, (*honest, liar) = keyed
-    rule(server.client, {"mode": "explore"})
+    rule(server.client, TRUSTING_LITTLE)
     truth = {agent: {"x": quality, "y": quality} for agent, quality in (("ann", 0.9), ("bob", 0.5), ("cat", 0.3))}
     world = World(server.client, "lies", truth)
     for agent_id in world.truth:
         for key in honest:
-            world.live(40, at_once=40, headers=key, target_agent=agent_id)
+            world.live(2 * N_FREE, at_once=2 * N_FREE, headers=key, target_agent=agent_id)
     before = [world.shares(intent, key) for key in honest for intent in "xy"]
     known = world.weights()
 
@@ -238,7 +242,7 @@ def test_one_callers_false_outcomes_move_nobodys_share_where_four_others_know_th
     for agent_id in ("ann", "cat"):
         for intent in "xy":
             then, now = (told[agent_id, "1.0.0"]["intents"][intent] for told in (known, world.weights()))
-            assert now["n_outcomes"] == then["n_outcomes"] + 20
+            assert now["n_outcomes"] == then["n_outcomes"] + N_FREE
             # a thousand that count would have moved it by .5 and more
             assert 0 < abs(now["quality"] - then["quality"]) < 0.25
 
@@ -247,7 +251,7 @@ def test_an_agent_that_one_caller_alone_has_praised_is_found_out_by_the_others(
     keyed: tuple[Server, list[Headers]],
 ) -> None:
     server, (*honest, liar) = keyed
-    rule(server.client, {"mode": "explore"})
+    rule(server.client, TRUSTING_LITTLE)
     world = World(server.client, "praise", {"ann": {"x": 0.9, "y": 0.9}, "cat": {"x": 0.3, "y": 0.3}})
     for key in honest:
         world.live(40, at_once=40, headers=key, target_agent="ann")
