@@ -136,8 +136,8 @@ async def test_only_accepted_corrections_come_with_outcomes_the_newest_of_them(s
 
 
 async def test_who_is_behind_an_outcome_is_the_key_or_else_who_asked(store: Store) -> None:
-    rows = [decision(1)._replace(asker="agent"), decision(2)._replace(caller="", asker="agent"), outcome(1), outcome(2)]
-    await store.records.append(rows)
+    rows = [decision(1)._replace(asker="agent"), decision(2)._replace(caller="", asker="agent")]
+    await store.records.append([*rows, outcome(1), outcome(2)])
     found, _ = await store.promotions.outcomes(0, 10)
     assert [each.caller for each in found] == ["key", "agent"]
 
