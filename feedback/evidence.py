@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from feedback.caller_cap import fit, limit_of
 from models.card import AgentKey
@@ -97,6 +97,15 @@ class Evidence:
         """Outcomes of one caller on all intents of an agent."""
         callers = self._by_caller.get(agent)
         return 0.0 if callers is None else callers.get(caller, 0) / EVIDENCE_UNIT
+
+    def differences(self, rows: Iterable[WeightRow]) -> list[WeightRow]:
+        """What is to be added so that the sums become those of the rows, in order of their keys."""
+        now, then = set(self._rows.values()), set(rows)
+        found = {row[:5]: row[5:] for row in then - now}
+        for row in now - then:
+            n, s = found.get(row[:5], ZERO)
+            found[row[:5]] = (n - row.n, s - row.s)
+        return [WeightRow(*key, *found[key]) for key in sorted(found)]
 
     def add(self, row: WeightRow) -> None:
         """Adds a difference as it is."""

@@ -156,7 +156,8 @@ def unpack(snapshot: bytes, at_ms: int = 0) -> tuple[list[WeightRow], list[Learn
     """
     try:
         told = orjson.loads(zlib.decompress(snapshot))
-        weights = [WeightRow(*row) for row in told["weights"]]
+        names: dict[str, str] = {}  # each of them once: they are hashed over and over
+        weights = [WeightRow(*[names.setdefault(name, name) for name in row[:5]], *row[5:]) for row in told["weights"]]
         return weights, [
             LearnerRow(namespace, agent_id, version, body, at_ms)
             for namespace, agent_id, version, body in told["states"]

@@ -157,21 +157,22 @@ class Memory:
             ValueError: the body of a row is none that a memory wrote.
         """
         weights, states = parts
-        before = {row[:5]: row[5:] for row in self.evidence.copied()}
-        agents, namespaces = list(self.states), list(self.exponents)
-        version, frozen = self.version, self.frozen
-        self.load(weights, states)
-        if self.version < version:
-            self.rollbacks = [*self.rollbacks, (self.version, version)][-MAX_ROLLBACKS:]
-        self.version, self.frozen = max(version, self.version - 1), frozen
-        changed: Rows = []
-        for row in weights:
-            n, s = before.pop(row[:5], (0, 0))
-            if (row.n, row.s) != (n, s):
-                changed.append(row._replace(n=row.n - n, s=row.s - s))
-        changed += [WeightRow(*key, -n, -s) for key, (n, s) in before.items()]
-        changed += [self.namespace_row(name, at_ms) for name in sorted({*namespaces, *self.exponents})]
-        return changed + [self.agent_row(agent, at_ms) for agent in sorted({*agents, *self.states})]
+        read = Memory(0)
+        for row in states:
+            read._set(row)
+        differences = self.evidence.differences(weights)
+        for difference in differences:
+            self._add(difference)
+        agents, namespaces = {*self.states, *read.states}, {*self.exponents, *read.exponents}
+        for agent in read.states:
+            self.lineage.learn_one(agent)
+        self.states, self.exponents, self.demoted = read.states, read.exponents, read.demoted
+        self.rollbacks = read.rollbacks
+        if read.version < self.version:
+            self.rollbacks = [*read.rollbacks, (read.version, self.version)][-MAX_ROLLBACKS:]
+        self.version = max(self.version, read.version - 1)
+        changed: Rows = [*differences, *[self.namespace_row(name, at_ms) for name in sorted(namespaces)]]
+        return changed + [self.agent_row(agent, at_ms) for agent in sorted(agents)]
 
     def _add(self, row: WeightRow) -> None:
         self.lineage.learn_one((row.namespace, row.agent_id, row.version))

@@ -274,15 +274,13 @@ class Fleet:
 
 def _mixed(alphas: Floats, betas: Floats, served: Floats, confidences: Sequence[float]) -> tuple[Floats, Floats]:
     """One Beta for each agent, with mean and variance of the weighted mean of those of the intents that it serves."""
-    given = np.array(confidences)[:, None] * served
-    # where no intent that it serves has any confidence, all of them count alike
-    weights = np.where(np.add.reduce(given) > 0, given, served)
-    weights /= np.maximum(np.add.reduce(weights), 1e-12)
+    # 1e-9: where no intent that it serves has any confidence, all of them count alike
+    given = served * np.array([[max(confidence, 1e-9)] for confidence in confidences])
+    weights = given / np.maximum(np.add.reduce(given), 1e-12)
     totals = alphas + betas
     means = alphas / totals
     mean = np.add.reduce(weights * means)
     variance = np.add.reduce(weights * weights * means * (1 - means) / (totals + 1))
-    # a Beta's mean lies within 0 and 1, and its variance below mean * (1 - mean)
-    mean = np.minimum(np.maximum(mean, 1e-6), 1 - 1e-6)
+    # a Beta's variance lies below mean * (1 - mean)
     total = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-12) - 1, 1.0)
     return mean * total, (1 - mean) * total
