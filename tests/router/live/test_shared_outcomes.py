@@ -16,6 +16,7 @@ from router.live.breaker_state import BreakerState, DependencyKey
 from router.live.effects import Effects
 from router.live.live import Live
 from router.live.open_decisions import OpenDecision, Step, Told
+from router.live.outliers import Ejection
 from tests.builders import capability, card, snapshot_of
 
 GROUP = ("default", "echo")
@@ -76,7 +77,7 @@ class Scene:
         self.effects.record(opened, outcome, charged, self.now_ms, self.snapshot)
         opened.told[1] = Told(outcome, charged.party.value, 0)
         for change in self.live.told_changes():
-            if hasattr(change, "agent"):
+            if isinstance(change, Ejection):
                 self.ejections.append((change.agent[1], change.at_ms))
 
     def health(self, name: str) -> float:
