@@ -125,7 +125,7 @@ def honest(rng: np.random.Generator, n_callers: int, n: int, mean: float) -> lis
 
 @pytest.mark.parametrize("n_honest", [2400, 4000])
 @pytest.mark.parametrize("is_burst", [False, True])
-def test_one_callers_thousand_false_outcomes_beside_four_honest_callers_take_nothing_back(
+def test_one_callers_thousand_false_outcomes_beside_four_honest_callers_take_back_by_chance_only(
     n_honest: int, is_burst: bool
 ) -> None:
     taken_back = 0
@@ -137,7 +137,7 @@ def test_one_callers_thousand_false_outcomes_beside_four_honest_callers_take_not
         order = [*told[:half], *false, *told[half:]] if is_burst else [mixed[n] for n in rng.permutation(len(mixed))]
         taken_back += found_by(rng, order) is not None
         assert found_by(rng, [("", reward) for _, reward in order]) is not None  # were they all one's
-    # a watch takes back one in a hundred at this length without any lie
+    # of 40 seeds at most 6: what is left to chance is that of a threshold lower by the limit
     assert taken_back <= 1
 
 
