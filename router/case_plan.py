@@ -9,7 +9,7 @@ from models.decision import Attempt
 from models.reading import Reading
 from router.case import Case
 from router.live.fingerprint import business_key, fingerprint
-from router.live.open_decisions import OpenDecision, chosen_by_caller, likely, step_of_choice, steps_of
+from router.live.open_decisions import OpenDecision, Step, chosen_by_caller, likely, step_of_choice, steps_of
 from router.planner import Callee, plan
 from router.selection import Selection
 from router.snapshot import Entry
@@ -51,24 +51,11 @@ def opened_by(case: Case, steps: list[Attempt]) -> OpenDecision:
     assert case.selection is not None
     by_agent = {entry.agent: entry for entry in case.eligible.entries}
     called = [by_agent[step.target.namespace, step.target.agent_id, step.target.version] for step in steps]
-    return OpenDecision(
-        decision_id=case.decision_id,
-        trace_id=case.trace_id,
-        span_id=case.span_id,
-        key=case.grants.caller,
-        caller=case.asker.caller,
-        team=case.request.tenant or "",
-        namespace=case.request.namespace,
-        intent=case.selection.chosen.capability.intent,
-        utterance=case.request.utterance,
-        payload=case.request.payload,
-        session_id=case.request.caller.session_id,
-        steps=steps_of(
-            steps, [entry.card for entry in called], [case.standings[entry.number].timeout_ms for entry in called]
-        ),
-        intents=intents_of(case.reading),
-        features=_features(case.selection),
-    )
+    cards, timeouts_ms = [entry.card for entry in called], [case.standings[entry.number].timeout_ms for entry in called]
+    intent = case.selection.chosen.capability.intent
+    opened = _opened(case, intent, steps_of(steps, cards, timeouts_ms))
+    opened.intents, opened.features = intents_of(case.reading), _features(case.selection)
+    return opened
 
 
 def opened_by_caller(case: Case) -> OpenDecision | None:
@@ -80,7 +67,14 @@ def opened_by_caller(case: Case) -> OpenDecision | None:
     if choice is None or reading is None or reading.intent is None:
         return None
     agent = case.shadow or chosen_by_caller(choice, case.request.namespace, case.snapshot.card_of)
-    step = step_of_choice(agent, case.snapshot.card_of)
+    opened = _opened(case, reading.intent, (step_of_choice(agent, case.snapshot.card_of),))
+    opened.is_shadow = True
+    # nothing is learned of an agent that could not have been chosen here
+    opened.intents = intents_of(reading) if case.shadow is not None else ()
+    return opened
+
+
+def _opened(case: Case, intent: str, steps: tuple[Step, ...]) -> OpenDecision:
     return OpenDecision(
         decision_id=case.decision_id,
         trace_id=case.trace_id,
@@ -89,14 +83,11 @@ def opened_by_caller(case: Case) -> OpenDecision | None:
         caller=case.asker.caller,
         team=case.request.tenant or "",
         namespace=case.request.namespace,
-        intent=reading.intent,
+        intent=intent,
         utterance=case.request.utterance,
         payload=case.request.payload,
         session_id=case.request.caller.session_id,
-        steps=(step,),
-        # nothing is learned of an agent that could not have been chosen here
-        intents=intents_of(reading) if case.shadow is not None else (),
-        is_shadow=True,
+        steps=steps,
     )
 
 
