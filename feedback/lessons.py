@@ -157,7 +157,9 @@ def unpack(snapshot: bytes, at_ms: int = 0) -> tuple[list[WeightRow], list[Learn
     try:
         told = orjson.loads(zlib.decompress(snapshot))
         names: dict[str, str] = {}  # each of them once: they are hashed over and over
-        weights = [WeightRow(*[names.setdefault(name, name) for name in row[:5]], *row[5:]) for row in told["weights"]]
+        weights = [
+            WeightRow._make([*[names.setdefault(name, name) for name in row[:5]], *row[5:]]) for row in told["weights"]
+        ]
         return weights, [
             LearnerRow(namespace, agent_id, version, body, at_ms)
             for namespace, agent_id, version, body in told["states"]
