@@ -2,7 +2,8 @@
 
 The fixture with twelve callers that tell the truth: 5,000 outcomes, then 1,000 more, beside each of which one caller
 posts a false one of the intent of that request, against the agent that has the largest share, or in favour of the agent
-with the smallest. The stated cap is `learning.caller_share`. Both arms have the same requests and the same luck.
+with the smallest. The stated cap is `learning.caller_share`. All arms have the same requests and the same luck; the
+control, in which that caller tells the truth of the most used agent, shows how far shares move by themselves.
 """
 
 from __future__ import annotations
@@ -24,23 +25,24 @@ def forged_row(report: Report, n_seeds: int) -> None:
     report.section(f"{N_FALSE:,} false outcomes of one caller beside {N_CALLERS} honest ones, {n_seeds} seeds")
     modes: tuple[LearningMode, ...] = ("exploit", "explore")
     for mode in modes:
-        for name, reward in (("against the agent most used", 0.0), ("for the agent least used", 1.0)):
-            moved = [most_moved(mode, reward, seed) for seed in range(n_seeds)]
-            goal = Goal("<=", cap)
-            report.add_spread(f"{mode}, {name}: most that a share moves", moved, "", goal, f"most {max(moved):.3f}")
+        moved = [most_moved(mode, seed) for seed in range(n_seeds)]
+        for name, goal in (("against", Goal("<=", cap)), ("in favour", Goal("<=", cap)), ("control: the truth", None)):
+            found = [each[name] for each in moved]
+            note = f"the most of all seeds; {min(found):.3f} at least"
+            report.add(f"{mode}, {name}: how far a share moves", max(found), "", goal, note)
 
 
-def most_moved(mode: LearningMode, reward: float, seed: int) -> float:
-    """The largest change of any agent's share of the last 1,000 decisions."""
-    table = fixture()
-    stream = stream_of(table, N_WARM + N_FALSE, seed)
+def most_moved(mode: LearningMode, seed: int) -> dict[str, float]:
+    """Attack → the largest change of any agent's share of the last 1,000 decisions."""
+    stream = stream_of(fixture(), N_WARM + N_FALSE, seed)
     honest = shares(stream, mode, seed)
-    target = int(honest.argmax() if reward == 0 else honest.argmin())
-    return float(np.abs(shares(stream, mode, seed, (target, reward)) - honest).max())
+    most, least = int(honest.argmax()), int(honest.argmin())
+    attacks = {"against": (most, 0.0), "in favour": (least, 1.0), "control: the truth": (most, None)}
+    return {name: float(np.abs(shares(stream, mode, seed, attack) - honest).max()) for name, attack in attacks.items()}
 
 
-def shares(stream: Stream, mode: LearningMode, seed: int, attack: tuple[int, float] | None = None) -> Floats:
-    """Of each agent; `attack` is (place of the agent, the reward that is claimed of it)."""
+def shares(stream: Stream, mode: LearningMode, seed: int, attack: tuple[int, float | None] | None = None) -> Floats:
+    """Of each agent; `attack` is (place of the agent, the reward that is claimed of it, None for the true one)."""
     table = fixture()
     learner = learner_of(stream, declared_of(table.success.mean(axis=0), seed))
     keys = keys_of(stream.agents)
@@ -48,7 +50,9 @@ def shares(stream: Stream, mode: LearningMode, seed: int, attack: tuple[int, flo
     def beside(step: int) -> Lesson | None:
         if attack is None or step < N_WARM:
             return None
-        return Lesson(keys[attack[0]], stream.intents[step], attack[1], "forger", None, None, step)
+        place, claimed = attack
+        reward = float(stream.rewards[step, place]) if claimed is None else claimed
+        return Lesson(keys[place], stream.intents[step], reward, "forger", None, None, step)
 
     played = play(stream, learner, LearningPolicy(mode=mode), seed, n_callers=N_CALLERS, beside=beside)
     counts = np.bincount(played.choices[N_WARM:], minlength=len(keys))

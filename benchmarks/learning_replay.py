@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from time import perf_counter
+from typing import NamedTuple
 
 from benchmarks.data_sets import example_utterances
 from benchmarks.report import Goal, Report
@@ -37,6 +39,7 @@ _MODES: tuple[LearningMode, ...] = ("exploit", "explore", "observe")
 _N_PHASES = 12
 """In each of them another mode, or other cards."""
 _FLUSH_MS = 60_000
+_MANY = 1000
 
 
 def replay_row(report: Report, n: int) -> None:
@@ -46,17 +49,29 @@ def replay_row(report: Report, n: int) -> None:
         path = Path(folder) / "store.db"
         settings = Settings(store=f"sqlite:///{path}", watch=False, classifier=False)
         began = perf_counter()
-        n_outcomes = asyncio.run(filled(settings, n))
+        made = asyncio.run(filled(settings, n))
         rate = n / (perf_counter() - began)
-        report.add("decisions made and recorded", rate, "a second", note=f"with {n_outcomes:,} outcomes")
+        report.add("decisions made and recorded", rate, "a second", note=f"with {made.n_outcomes:,} outcomes")
+        report.say("  " + ", ".join(f"{count:,} {reason}" for reason, count in made.reasons.most_common()))
         report.add("size of the store", path.stat().st_size / n / 1000, "kB a decision")
         began = perf_counter()
         found = asyncio.run(replayed(settings))
         _tell(report, found, perf_counter() - began)
 
 
-async def filled(settings: Settings, n: int) -> int:
-    """A service that decides so often; how many outcomes it took."""
+class Made(NamedTuple):
+    """What a service did.
+
+    Attributes:
+        reasons: decisions by their reason.
+    """
+
+    reasons: Counter[str]
+    n_outcomes: int
+
+
+async def filled(settings: Settings, n: int) -> Made:
+    """A service that decides so often."""
     async with running(settings, embedder=DummyEmbedder()) as parts:
         await parts["readiness"].ready.wait()
         return await fill(parts, n)
@@ -82,9 +97,9 @@ def _tell(report: Report, found: LogReport, replayed_s: float) -> None:
         report.say(f"  {example}")
 
 
-async def fill(parts: Parts, n: int) -> int:
-    """Decide so often, post outcomes, change cards and policy on the way; how many outcomes were posted."""
-    draw, n_outcomes = Random(11), 0
+async def fill(parts: Parts, n: int) -> Made:
+    """Decide so often, post outcomes, change cards and policy on the way."""
+    draw, n_outcomes, reasons = Random(11), 0, Counter[str]()
     texts = example_utterances()
     registry, settlement = parts["registry"], parts["live"].settlement
     per_phase = max(_BATCH, -(-n // _N_PHASES))
@@ -98,13 +113,14 @@ async def fill(parts: Parts, n: int) -> int:
         for number in range(first, min(first + _BATCH, n)):
             decision, _ = await parts["service"].route(_request(number, texts, draw), OPEN)
             decisions.append(decision)
+        reasons.update(str(decision.reason) for decision in decisions)
         outcomes = _outcomes(decisions, draw)
         n_outcomes += len(outcomes)
         await settlement.settle(outcomes, OPEN)
     await registry.replace_files(cards_of(99)[:3])
     await registry.set_policy(Policy())
     await parts["journal"].flush(_FLUSH_MS)
-    return n_outcomes
+    return Made(reasons, n_outcomes)
 
 
 def cards_of(phase: int) -> list[AgentCard]:
@@ -118,6 +134,8 @@ def cards_of(phase: int) -> list[AgentCard]:
             AgentCard(
                 agent_id=f"agent-{number}",
                 version="1.0.0",
+                # half of the places that are taken are never told of: a few agents get full of them
+                max_inflight=8 if number % 10 == 0 else _MANY,
                 backup_agent_id=f"agent-{(number + 1) % _N_AGENTS}",
                 capabilities=[
                     Capability(
