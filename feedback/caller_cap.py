@@ -29,6 +29,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from models.events import EVIDENCE_UNIT
+
 
 class Fit(NamedTuple):
     """How new evidence of a caller comes to stand beside its older evidence, all in parts of an outcome.
@@ -52,15 +54,18 @@ def limit_of(own: int, others: int, share: float, free: int) -> int | None:
     Args:
         own: evidence that it has, in parts of an outcome; so `others` of all other callers.
         share: the share of all evidence that it may have, 0..1.
-        free: evidence that it may have in any case.
+        free: evidence that it may have beyond that share, up to one outcome more than all others have: what is hardly
+            known is not told by one alone.
 
     >>> limit_of(5, 0, 0.1, 20), limit_of(5, 900, 0.1, 20), limit_of(5, 90, 0.1, 20), limit_of(500, 90, 0.1, 20)
     (None, 100, 20, 500)
+    >>> limit_of(0, 2 * EVIDENCE_UNIT, 0.1, 40 * EVIDENCE_UNIT) / EVIDENCE_UNIT
+    3.0
     """
     if others <= 0 or share >= 1:
         return None
     # 1e-9: 0.1 / 0.9 * 900 is 100, whichever way it was rounded
-    return max(own, free, int(share / (1 - share) * others + 1e-9))
+    return max(own, min(free, others + EVIDENCE_UNIT), int(share / (1 - share) * others + 1e-9))
 
 
 def fit(old: tuple[int, int], new: tuple[int, int], limit: int | None) -> Fit:

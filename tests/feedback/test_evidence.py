@@ -74,14 +74,31 @@ def test_what_was_counted_before_others_came_stays_and_grows_no_more() -> None:
     assert s / U == pytest.approx(300 * (299 / 300) ** 100, abs=0.01)
 
 
-def test_so_many_outcomes_count_in_any_case() -> None:
+def test_so_many_outcomes_count_beyond_the_share() -> None:
     evidence = Evidence()
-    post(evidence, "ann", 5)
+    post(evidence, "ann", 25)
     post(evidence, "bob", 50, free=20)
     post(evidence, "cid", 50, free=0)
 
     assert sums_of(evidence)[*AGENT, "billing", "bob"][0] == 20 * U
-    assert sums_of(evidence)[*AGENT, "billing", "cid"][0] == int(25 * U / 9 + 1e-9)
+    assert sums_of(evidence)[*AGENT, "billing", "cid"][0] == 5 * U
+
+
+def test_where_others_have_told_little_one_caller_has_one_outcome_more_at_most() -> None:
+    evidence = Evidence()
+    post(evidence, "ann", 1)
+    post(evidence, "liar", 500, free=40)
+
+    assert sums_of(evidence)[*AGENT, "billing", "liar"][0] == 2 * U
+
+
+def test_two_callers_who_post_in_turn_hold_each_other_only_at_what_is_free() -> None:
+    evidence = Evidence()
+    for _ in range(100):
+        post(evidence, "ann", 1, free=40)
+        post(evidence, "bob", 1, free=40)
+
+    assert {caller: sums[0] for (*_, caller), sums in sums_of(evidence).items()} == {"ann": 40 * U, "bob": 40 * U}
 
 
 def test_differences_say_how_sums_changed() -> None:
