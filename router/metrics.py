@@ -74,6 +74,11 @@ class _PartsCollector(Collector):
         yield counter("journal_written_rows", "Rows written", journal.n_written)
         yield counter("journal_failures", "Writes that failed and were tried again", journal.n_failures)
         yield counter("journal_refused_rows", "Rows that the store would not take", journal.n_refused)
+        learning = self._parts["live"].learning
+        yield counter("learned_outcomes", "Outcomes that were learned from", learning.n_learned)
+        yield counter("learner_failures", "Failures of the learner; decisions went on without it", learning.n_failures)
+        yield gauge("learning_frozen", "1 while nothing is learned", int(learning.learner.is_frozen))
+        yield gauge("distrusted_callers", "Callers that are not learned from now", len(learning.watch.distrusted))
         shadow = self._parts["promotion"].shadow
         yield counter("shadow_read", "Utterances that a candidate read without an effect", shadow.n_read)
         yield counter("shadow_dropped", "Utterances that came while too many waited for it", shadow.n_dropped)
