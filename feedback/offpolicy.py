@@ -54,6 +54,21 @@ class Estimate(NamedTuple):
     high99: float
 
 
+class Known(NamedTuple):
+    """Decisions beside a log of which the difference is known without weights.
+
+    Attributes:
+        gain: float64 (k), target minus the policy that wrote the log.
+        error: standard error of the sum of all, by what they have in common.
+    """
+
+    gain: Floats
+    error: float
+
+
+NOTHING_KNOWN = Known(np.zeros(0), 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Log:
     """One quantity of n logged choices; float64 (n) each.
@@ -113,9 +128,13 @@ class Log:
         >>> Log(ones / 2, np.array([1.0, 0, 0, 1]), ones, ones, ones, ones, ones).effective_size
         2.0
         """
+        return self.effective_with(0)
+
+    def effective_with(self, n_known: int) -> float:
+        """The same with so many known decisions beside it, of which each counts as one."""
         weights = self.weights
-        squares = float(weights @ weights)
-        return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
+        squares = float(weights @ weights) + n_known
+        return (float(weights.sum()) + n_known) ** 2 / squares if squares > 0 else 0.0
 
 
 def mean_of(log: Log) -> Estimate:
@@ -142,20 +161,30 @@ def value_of(log: Log, method: Method) -> Estimate:
     return _estimate(value, influence, log.effective_size - 1)
 
 
-def difference_of(log: Log, method: Method) -> Estimate:
-    """Target minus the policy that wrote the log, paired.
+def difference_of(log: Log, method: Method, known: Known = NOTHING_KNOWN) -> Estimate:
+    """Target minus the policy that wrote the log, paired, over the log and the known decisions together.
 
     The outcome model serves both sides: mean(m(pi) - m(mu)) plus the weighted minus the plain mean of r - m.
     """
+    value, influence = _difference(log, method)
+    n_known = len(known.gain)
+    if not n_known:
+        return _estimate(value, influence, log.effective_size - 1)
+    n = len(log) + n_known
+    both = (len(log) * value + float(known.gain.sum())) / n
+    influence = np.concatenate((influence + value - both, known.gain - both))
+    return _estimate(both, influence, log.effective_with(n_known) - 1, known.error / n)
+
+
+def _difference(log: Log, method: Method) -> tuple[float, Floats]:
     rest = log.value if method is Method.SNIPS else log.value - log.predicted
     model = np.zeros(len(log)) if method is Method.SNIPS else log.predicted_target - log.predicted_logged
     if method is Method.DR:
         terms = model + (log.weights - 1) * rest
-        return _estimate(float(terms.mean()), terms - terms.mean(), log.effective_size - 1)
+        return float(terms.mean()), terms - terms.mean()
     value, influence = _normalized(log, rest)
     value += float(model.mean() - rest.mean())
-    influence = influence + (model - model.mean()) - (rest - rest.mean())
-    return _estimate(value, influence, log.effective_size - 1)
+    return value, influence + (model - model.mean()) - (rest - rest.mean())
 
 
 def method_for(n_outcomes: int) -> Method:
@@ -178,10 +207,10 @@ def _normalized(log: Log, rest: Floats) -> tuple[float, Floats]:
     return served * value, influence
 
 
-def _estimate(value: float, influence: Floats, degrees: float) -> Estimate:
-    """An estimate from what each of the n decisions adds to its error."""
+def _estimate(value: float, influence: Floats, degrees: float, error: float = 0.0) -> Estimate:
+    """An estimate from what each of the n decisions adds to its error, and a standard error that all share."""
     n = len(influence)
-    se = float(np.sqrt(influence @ influence / max(n - 1, 1) / n))
+    se = float(np.sqrt(influence @ influence / max(n - 1, 1) / n + error**2))
     t95, t99 = _quantiles(max(degrees, 1.0))
     return Estimate(value, se, value - t95 * se, value + t95 * se, value - t99 * se, value + t99 * se)
 

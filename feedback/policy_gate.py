@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from feedback.choices import Choices, Floats, Support
-from feedback.offpolicy import Estimate, Log, Method, difference_of
+from feedback.offpolicy import NOTHING_KNOWN, Estimate, Known, Log, Method, difference_of
 
 LEAST_CHANGES = 30.0
 """With fewer outcomes of what changes, chance may have left out all that speak against it."""
@@ -38,8 +38,8 @@ class Gate:
     Attributes:
         passed: nothing is missing and it is better.
         skips_canary: it is better beyond the 99 % bound too.
-        n_outcomes: rewards that the estimate is made of.
-        effective_size: what they are worth under the candidate (`Log.effective_size`).
+        n_outcomes: rewards that the estimate is made of, those of known differences included.
+        effective_size: what they are worth under the candidate (`Log.effective_with`).
         sndr: paired difference of the reward, candidate minus the policy that wrote the log; so is `snips`.
         refusals: everything that is missing; empty where it passed.
     """
@@ -75,6 +75,7 @@ def gate(
     min_effective: float = 50.0,
     min_support: float = 0.95,
     min_changes: float = LEAST_CHANGES,
+    known: Known = NOTHING_KNOWN,
 ) -> Gate:
     """Whether the target of logged choices is shown to be better than the policy that made them.
 
@@ -90,17 +91,20 @@ def gate(
             exploration has tried; what was never tried would be taken from the outcome model alone.
         min_changes: the least effective sample size of the logged choices that the candidate would make more often;
             with fewer an interval promises more than it holds.
+        known: decisions beside these, with outcomes, of which the difference is known.
     """
     judged = np.isfinite(reward)
-    n_outcomes = int(judged.sum())
-    if not n_outcomes:
+    n_known = len(known.gain)
+    n_outcomes = int(judged.sum()) + n_known
+    if not judged.any():
         return Gate(False, False, 0, 0.0, Support(0.0, 0.0, 0.0), None, None, (too_few(0, min_outcomes),))
     support = choices.where(judged).support()
     log = Log.of(choices, reward)
-    refusals = thin(n_outcomes, log.effective_size, support, min_outcomes, min_effective, min_support, min_changes)
+    size = log.effective_with(n_known)
+    refusals = thin(n_outcomes, size, support, min_outcomes, min_effective, min_support, min_changes)
     if log.effective_size <= 0:
         return Gate(False, False, n_outcomes, 0.0, support, None, None, tuple(refusals))
-    sndr, snips = difference_of(log, Method.SNDR), difference_of(log, Method.SNIPS)
+    sndr, snips = difference_of(log, Method.SNDR, known), difference_of(log, Method.SNIPS, known)
     if not sndr.low95 > _ROUNDING:
         text = f"the difference in reward is {sndr.value:+.4f}, from {sndr.low95:+.4f} to {sndr.high95:+.4f} (95 %): "
         text += "it must be above 0 throughout; more outcomes narrow it, if the candidate is better at all"
@@ -109,9 +113,8 @@ def gate(
         text = f"SNDR says {sndr.value:+.4f}, SNIPS {snips.value:+.4f}: they must agree in sign; more outcomes, best "
         refusals.append(Refusal("estimators_disagree", text + f"with {_SWITCH}, settle it"))
     passed = not refusals
-    return Gate(
-        passed, passed and sndr.low99 > _ROUNDING, n_outcomes, log.effective_size, support, sndr, snips, tuple(refusals)
-    )
+    skips_canary = passed and sndr.low99 > _ROUNDING
+    return Gate(passed, skips_canary, n_outcomes, size, support, sndr, snips, tuple(refusals))
 
 
 def too_few(n_outcomes: int, least: int) -> Refusal:

@@ -120,6 +120,7 @@ class ReadOutcome(NamedTuple):
         received_at: epoch, milliseconds.
         caller: name of the key that asked, else the agent in whose name it was asked; "" where there is neither.
         corrected: the intent that was meant, by the newest accepted correction; None where there is none.
+        waiting: the one by the newest correction that waits; None where there is none, and where it was not asked for.
     """
 
     sequence: int
@@ -133,6 +134,7 @@ class ReadOutcome(NamedTuple):
     received_at: int
     caller: str = ""
     corrected: str | None = None
+    waiting: str | None = None
 
 
 Cursor = tuple[int, str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,25 +11,31 @@ import orjson
 
 from feedback.promote import Check, Limits
 from models.card import AgentKey
+from models.events import ShadowRow
 from models.learning_policy import RewardPolicy
-from models.promotion import PromotionStore
+from models.promotion import PromotionStore, ReadOutcome
+from models.reading import Certainty
 from router.promotion_watch import judged
 
 if TYPE_CHECKING:
-    from feedback.choices import Choices
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from feedback.choices import Choices, Floats, Ints
     from feedback.departures import Departures
-    from feedback.policy_gate import Gate, Refusal
+    from feedback.policy_gate import Gate
 
 _PAGE = 1000
 _MAX_SHADOWS = 100_000
 
+_ACCEPT = "accept the corrections that are right (`agency-router reviews`)"
 _EXPLORE = "log with learning.mode: explore and a learning.floor of 0.1, so that what it does otherwise is tried"
 _FIXES = {
     "too_few_outcomes": "let the service run with it in the shadow, and post outcomes to /feedback",
     "small_effective_size": "let the service run with it in the shadow for longer",
     "untried_choices": "retrain with fewer changes at a time: what was never tried cannot be judged from a log",
     "not_better": "wait for more outcomes, or retrain",
-    "few_departures_tried": _EXPLORE,
+    "few_departures_tried": f"{_ACCEPT}, of more than one caller; or {_EXPLORE}",
     "estimators_disagree": "wait for more outcomes",
 }
 _OF_DEPARTURES = frozenset({"untried_changes", "few_changes_tried"})
@@ -41,11 +48,24 @@ class Judged(NamedTuple):
     Attributes:
         body: as `shadow_body` wrote it.
         reward: None where it has none.
+        corrected: the intent that was meant, by an accepted correction; None where there is none.
+        waiting: the same by a correction that waits.
+        caller: who corrects; "" where nobody is named.
     """
 
     decision_id: str
     body: Mapping[str, Any]
     reward: float | None
+    corrected: str | None = None
+    waiting: str | None = None
+    caller: str = ""
+
+    def would_be_right(self, meant: str | None) -> bool:
+        """Whether the candidate leads to somebody by the intent that was meant, where the logged reading was wrong."""
+        body = self.body
+        if meant is None or self.reward is None or body["certainty"] != Certainty.SURE:
+            return False
+        return body["intent"] == meant != body["logged_intent"] and any(option[4] > 0 for option in body["options"])
 
 
 class Proof(NamedTuple):
@@ -70,61 +90,72 @@ async def proof(store: PromotionStore, promotion_id: int, policy: RewardPolicy, 
         if not page:
             break
         after = page[-1][0].decision_id
-        found += [
-            Judged(row.decision_id, orjson.loads(row.body), None if told is None else judged(told, policy))
-            for row, told in page
-        ]
+        found += [_judged(row, told, policy) for row, told in page]
     return await asyncio.to_thread(weigh, found, limits)
+
+
+def _judged(row: ShadowRow, told: ReadOutcome | None, policy: RewardPolicy) -> Judged:
+    body = orjson.loads(row.body)
+    if told is None:
+        return Judged(row.decision_id, body, None)
+    return Judged(row.decision_id, body, judged(told, policy), told.corrected, told.waiting, told.caller)
 
 
 def weigh(found: Sequence[Judged], limits: Limits) -> Proof:
     """The gate over decisions that the candidate has read.
 
     Where the candidate reads another intent, its agents may never have been tried: that counts as failed
-    (`untried_fail`), so a candidate is better only by what exploration has tried. That may be a part of what it does
+    (`untried_fail`), unless an accepted correction says that this intent was meant (`feedback.confirmed`). So a
+    candidate is better only by what exploration has tried or a person has confirmed. That may be a part of what it does
     otherwise, as the canary sees to the rest; the canary is left out only where nearly all of it was tried.
     """
     import numpy as np
 
-    from feedback.departures import untried_fail
+    from feedback.confirmed import gains
+    from feedback.departures import supported, untried_fail
     from feedback.policy_gate import gate
 
     named = [each for each in found if each.body["chosen"] >= 0]
-    choices = _choices(named)
+    choices, meant, declared = _choices(named)
     rewards = np.array([np.nan if each.reward is None else each.reward for each in named], dtype=np.float64)
-    judged = np.isfinite(rewards)
-    pessimistic, departures = untried_fail(choices, judged)
+    is_judged = np.isfinite(rewards)
+    confirmed, n_capped = _confirmed(named)
+    pessimistic, departures = untried_fail(choices, is_judged, confirmed=confirmed)
+    n_waiting = sum(each.would_be_right(each.waiting) for each in named if each.corrected is None)
+    departures = departures._replace(n_capped=n_capped, n_waiting=n_waiting)
     result = gate(
-        pessimistic,
-        rewards,
+        pessimistic.where(~confirmed),
+        rewards[~confirmed],
         min_outcomes=limits.gate_outcomes,
         min_effective=limits.gate_ess,
         min_support=limits.gate_support,
         min_changes=limits.gate_changes,
+        known=gains(choices, confirmed, meant, declared, rewards),
     )
-    support = choices.where(judged).support()
-    refusals = [each for each in result.refusals if each.code not in _OF_DEPARTURES]
-    if judged.any() and support.choices < limits.gate_support:
-        refusals.append(_untried(support.choices, limits.gate_support))
-    checks = _checks(result, refusals, has_untried=departures.untried > 0)
-    if judged.any():
-        checks += (_of_departures(departures, limits.gate_changes),)
-    skips = result.skips_canary and support.changes >= limits.gate_support and all(check.is_met for check in checks)
+    support = supported(choices.where(is_judged), confirmed[is_judged])
+    checks = _checks(result, departures, support.choices, limits)
     n_other = sum(not each.body["is_same"] for each in found)
+    passed = all(check.is_met for check in checks)
+    is_tried = departures.confirmed <= (1 - limits.gate_support) * departures.share
+    skips = passed and result.skips_canary and is_tried and support.changes >= limits.gate_support
     figures = {**result.evidence(), "n_shadows": len(found), "n_decided_otherwise": n_other}
-    told = {"passed": all(check.is_met for check in checks), "skips_canary": skips, "support": support._asdict()}
+    told = {"passed": passed, "skips_canary": skips, "support": support._asdict()}
     return Proof(checks, skips, {**figures, **told, "departures": departures._asdict()})
 
 
-def _choices(named: Sequence[Judged]) -> Choices:
+def _choices(named: Sequence[Judged]) -> tuple[Choices, Ints, Floats]:
+    """The choices; of each the number of the intent that the candidate reads; of each option the declared quality."""
+    import numpy as np
+
     from feedback.choices import Choices, Row
 
     agents: dict[AgentKey, int] = {}
-    intents: dict[str, int] = {}
-    rows = []
+    intents: dict[str | None, int] = {}
+    rows, declared = [], array("d")
     for each in named:
         options = each.body["options"]
         keys: list[AgentKey] = [(option[0], option[1], option[2]) for option in options]
+        declared.extend(each.body["declared"])
         rows.append(
             Row(
                 each.decision_id,
@@ -135,33 +166,62 @@ def _choices(named: Sequence[Judged]) -> Choices:
                 each.body["chosen"],
             )
         )
-    return Choices.of(rows)
+    meant = [intents.setdefault(each.body["intent"], len(intents)) for each in named]
+    return Choices.of(rows), np.array(meant, dtype=np.int64), np.array(declared, dtype=np.float64)
 
 
-def _untried(share: float, least: float) -> Refusal:
-    from feedback.policy_gate import Refusal
+def _confirmed(named: Sequence[Judged]) -> tuple[NDArray[np.bool_], int]:
+    """Which departures accepted corrections confirm, bool (n), and how many more of callers who have enough."""
+    from feedback.confirmed import counted
 
-    return Refusal("untried_choices", f"{share:.1%} of the candidate's choices were tried, {least:.0%} are needed")
+    callers = [each.caller if each.would_be_right(each.corrected) else None for each in named]
+    found = counted(callers)
+    return found, sum(caller is not None for caller in callers) - int(found.sum())
 
 
-def _checks(result: Gate, refusals: Sequence[Refusal], *, has_untried: bool) -> tuple[Check, ...]:
-    fixes = _FIXES | {"not_better": f"{_EXPLORE}; or retrain"} if has_untried else _FIXES
-    if refusals:
-        return tuple(
-            Check(each.code, False, each.text, fixes.get(each.code, "wait for more outcomes")) for each in refusals
-        )
+def _checks(result: Gate, departures: Departures, share: float, limits: Limits) -> tuple[Check, ...]:
+    """All that is asked for.
+
+    Args:
+        result: of the gate.
+        departures: of the candidate.
+        share: of its choices that are supported, 0..1.
+        limits: how much evidence is needed.
+    """
+    refusals = [(each.code, each.text) for each in result.refusals if each.code not in _OF_DEPARTURES]
+    if result.n_outcomes and share < limits.gate_support:
+        told = f"{share:.1%} of the candidate's choices were tried or confirmed, {limits.gate_support:.0%} are needed"
+        refusals.append(("untried_choices", told))
+    more = f"{_ACCEPT}; {_EXPLORE}; or retrain"
+    fixes = _FIXES | {"not_better": more} if departures.untried > 0 else _FIXES
+    found = [Check(code, False, text, fixes.get(code, "wait for more outcomes")) for code, text in refusals]
+    if not found:
+        found.append(_better(result))
+    if result.n_outcomes:
+        found.append(_of_departures(departures, limits.gate_changes))
+    return tuple(found)
+
+
+def _better(result: Gate) -> Check:
     if result.sndr is None:
-        return (Check("gate", False, "there is nothing to estimate the difference from", "wait for more outcomes"),)
+        return Check("gate", False, "there is nothing to estimate the difference from", "wait for more outcomes")
     told = f"better by {result.sndr.value:+.4f} ({result.sndr.low95:+.4f} to {result.sndr.high95:+.4f}, 95 %)"
-    return (Check("gate", True, f"{told}, on {result.n_outcomes} outcomes"),)
+    return Check("gate", True, f"{told}, on {result.n_outcomes} outcomes")
 
 
 def _of_departures(found: Departures, least: float) -> Check:
+    from feedback.confirmed import MAX_OF_CALLER
+
     told = f"{found.share:.1%} of its choices are others than those logged"
     if found.share <= 0:
         return Check("departures", True, told)
-    told += f", {found.untried:.1%} were never tried and count as failed; the tried ones are worth "
-    told += f"{found.effective_size:.1f} outcomes"
-    if found.effective_size >= least:
+    told += f": {found.tried:.1%} tried, {found.confirmed:.1%} confirmed by {found.n_confirmed} accepted corrections, "
+    told += f"{found.untried:.1%} neither, which count as failed"
+    if found.n_capped:
+        told += f"; {found.n_capped} more are confirmed by callers of whom {MAX_OF_CALLER} count already"
+    if found.n_waiting:
+        told += f"; {found.n_waiting} corrections that would confirm more wait"
+    told += f"; tried and confirmed ones are worth {found.n_supported:.1f} outcomes"
+    if found.n_supported >= least:
         return Check("departures", True, told)
     return Check("few_departures_tried", False, f"{told}, {least:g} are needed", _FIXES["few_departures_tried"])

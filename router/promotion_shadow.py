@@ -137,14 +137,14 @@ class Shadow:
             wait_ms=self._read_ms,
         )
 
-    async def _target(self, case: Case, reading: Reading) -> dict[AgentKey, float]:
-        """With which probability each agent would be chosen by the candidate's reading; empty where nobody would be."""
+    async def _target(self, case: Case, reading: Reading) -> Selection | None:
+        """Whom the candidate's reading would lead to; None where to nobody."""
         logged = case.reading
         assert logged is not None
         if leads_to_same(case, logged, reading):
-            return _shares(case.selection)
+            return case.selection
         if reading.certainty is not Certainty.SURE:
-            return {}
+            return None
         other = replace(
             case,
             request=case.request.model_copy(update={"dry_run": True}),
@@ -163,7 +163,7 @@ class Shadow:
             explain=False,
         )
         decision = await self._picker.pick(other)
-        return _shares(other.selection) if decision.action is Action.INVOKE else {}
+        return other.selection if decision.action is Action.INVOKE else None
 
 
 def leads_to_same(case: Case, logged: Reading, reading: Reading) -> bool:
@@ -183,13 +183,20 @@ def leads_to_same(case: Case, logged: Reading, reading: Reading) -> bool:
     return reading.certainty is logged.certainty and reading.intent == logged.intent
 
 
-def shadow_body(case: Case, reading: Reading, target: dict[AgentKey, float]) -> dict[str, Any]:
+def shadow_body(case: Case, reading: Reading, selection: Selection | None) -> dict[str, Any]:
     """What is written down: both readings, and all agents that either could lead to.
 
     `options` are [namespace, agent, version, probability as logged, probability by the candidate]; `chosen` is the
-    place of the one that was, -1 where nobody was.
+    place of the one that was, -1 where nobody was. `declared` are the qualities on their cards for the intent that the
+    candidate reads, 0 for agents that it would not lead to.
+
+    Args:
+        case: as it was decided.
+        reading: the candidate's.
+        selection: whom it would lead to; None where to nobody.
     """
-    logged = _shares(case.selection)
+    logged, target = _shares(case.selection), _shares(selection)
+    declared = {} if selection is None else {each.agent: each.capability.quality for each in selection.entries}
     agents = [*logged, *(agent for agent in target if agent not in logged)]
     assert case.reading is not None
     return {
@@ -201,6 +208,7 @@ def shadow_body(case: Case, reading: Reading, target: dict[AgentKey, float]) -> 
         "is_same": logged == target and case.reading.intent == reading.intent,
         "chosen": -1 if case.selection is None else agents.index(case.selection.chosen.agent),
         "options": [[*agent, logged.get(agent, 0.0), target.get(agent, 0.0)] for agent in agents],
+        "declared": [declared.get(agent, 0.0) for agent in agents],
     }
 
 

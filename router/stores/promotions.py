@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 from pydantic import ValidationError
-from sqlalchemy import Connection, Row, Select, and_, func, insert, or_, select, update
+from sqlalchemy import Connection, Label, Row, Select, and_, func, insert, or_, select, update
 
 from models.errors import ConflictError, StoreError
 from models.events import OutcomeRow, ShadowRow
@@ -22,17 +22,24 @@ _RECORD = (
     decisions.c.caller.label("key"),
 )
 _TOLD = (outcomes.c.sequence, *(outcomes.c[name] for name in OutcomeRow._fields))
-_ACCEPTED = "accepted"
-_said = reviews.alias("said")
-_CORRECTED = (
-    select(_said.c.correct_intent)
-    .where(_said.c.decision_id == decisions.c.decision_id, _said.c.state == _ACCEPTED)
-    .order_by(func.coalesce(_said.c.decided_at, _said.c.created_at).desc(), _said.c.review_id.desc())
-    .limit(1)
-    .correlate(decisions)
-    .scalar_subquery()
-    .label("corrected")
-)
+_ACCEPTED, _WAITS = "accepted", "waiting"
+
+
+def _meant(state: str, name: str) -> Label[Any]:
+    """The intent that was meant by the newest correction in a state."""
+    said = reviews.alias("said")
+    return (
+        select(said.c.correct_intent)
+        .where(said.c.decision_id == decisions.c.decision_id, said.c.state == state)
+        .order_by(func.coalesce(said.c.decided_at, said.c.created_at).desc(), said.c.review_id.desc())
+        .limit(1)
+        .correlate(decisions)
+        .scalar_subquery()
+        .label(name)
+    )
+
+
+_CORRECTED, _WAITING = _meant(_ACCEPTED, "corrected"), _meant(_WAITS, "waiting")
 
 
 class SqlPromotions:
@@ -149,7 +156,8 @@ class SqlPromotions:
 
 
 def _outcomes() -> Select[Any]:
-    return select(*_TOLD, *_RECORD, _CORRECTED).join(decisions, decisions.c.decision_id == outcomes.c.decision_id)
+    query = select(*_TOLD, *_RECORD, _CORRECTED, _WAITING)
+    return query.join(decisions, decisions.c.decision_id == outcomes.c.decision_id)
 
 
 def outcomes_query(after: int, limit: int) -> Select[Any]:
@@ -204,6 +212,7 @@ def _read_outcome(row: Row[Any]) -> ReadOutcome | None:
         received_at=row.received_at,
         caller=row.key or row.asker,
         corrected=row.corrected,
+        waiting=row._mapping.get("waiting"),
     )
 
 

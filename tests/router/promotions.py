@@ -151,6 +151,8 @@ def shadowed(
         body = {
             "intent": "refund_status" if is_other else "track_parcel",
             "logged_intent": "track_parcel",
+            "certainty": "sure",
+            "declared": [0.5] * len(options),
             "is_same": not is_other,
             "chosen": int(is_tried),
             "options": options,

@@ -45,7 +45,7 @@ def test_what_was_never_tried_passes_no_gate(worth_of_other: float, seed: int) -
     proof = weighed(worth_of_other=worth_of_other, seed=seed)
     assert missing(proof) >= {"not_better", "few_departures_tried"}
     told = proof.checks[-1]
-    assert "were never tried and count as failed; the tried ones are worth 0.0 outcomes, 30 are needed" in told.told
+    assert "neither, which count as failed; tried and confirmed ones are worth 0.0 outcomes, 30 are needed" in told.told
     assert all("learning.mode: explore" in check.fix for check in proof.checks if check.name in missing(proof))
     departures = proof.figures["departures"]
     assert departures["share"] == departures["untried"] == pytest.approx(0.04, abs=0.01)
@@ -61,7 +61,7 @@ def untried_beside(rows: list[Judged], every: int) -> list[Judged]:
         body = each.body
         if number % every == 0 and body["is_same"]:
             options = [[*body["options"][0][:4], 0.0], ["default", "canceller", "0.0.0", 0.0, 1.0]]
-            body = {**body, "is_same": False, "options": options}
+            body = {**body, "is_same": False, "options": options, "declared": [0.0, 1.0]}
         found.append(each._replace(body=body))
     return found
 
@@ -131,7 +131,7 @@ def test_nothing_at_all_is_too_few() -> None:
 
 def test_decisions_that_named_nobody_and_those_without_outcome_do_not_count() -> None:
     known = judged(shadowed(1, 100))
-    nobody = [Judged(f"n-{n}", {**known[0].body, "chosen": -1, "options": []}, None) for n in range(50)]
+    nobody = [Judged(f"n-{n}", {**known[0].body, "chosen": -1, "options": [], "declared": []}, None) for n in range(50)]
     silent = [each._replace(decision_id=f"s-{n}", reward=None) for n, each in enumerate(known)]
     proof = weigh([*known, *nobody, *silent], LIMITS)
     assert "100 outcomes can be judged" in proof.checks[0].told

@@ -138,6 +138,7 @@ async def test_another_reading_leads_to_the_agents_of_its_own_intent(good: Heads
             ["default", "refunder", "1.0.0", 0.0, 1.0],
         ]
         assert body["chosen"] == 0
+        assert body["declared"] == [0.0, CARDS[2].capabilities[0].quality]
 
 
 async def test_what_it_would_choose_takes_no_place(good: Heads, bad: Heads) -> None:
