@@ -21,7 +21,18 @@ app = typer.Typer(help="What is kept of callers and sessions.", no_args_is_help=
 
 _MAX_DECISIONS = 10_000
 _JOURNAL_ROWS, _JOURNAL_WAIT_MS = 10_000, 10
-NameArgument = Annotated[str, typer.Argument(help="A session id, the name of a key, or an agent id that asked.")]
+
+
+def _named(name: str) -> str:
+    # no name is what stands where no key was used, so it would be everything
+    if not name.strip():
+        fail("NAME: must not be empty; name a session, a key or an agent id that asked", 2)
+    return name
+
+
+NameArgument = Annotated[
+    str, typer.Argument(help="A session id, the name of a key, or an agent id that asked.", callback=_named)
+]
 
 
 @app.command()

@@ -55,6 +55,15 @@ def test_an_export_is_one_json_object_with_all_of_it(url: str) -> None:
     assert json.loads(invoke("export", AGENT, "--store", url)[1])["evidence"][0]["n_outcomes"] == 1.0
 
 
+@pytest.mark.parametrize("name", ["", " "])
+def test_no_name_is_refused_although_it_stands_for_all_that_was_asked_without_a_key(url: str, name: str) -> None:
+    for arguments in (("export", name), ("erase", name, "--yes")):
+        code, out, errors = invoke(*arguments, "--store", url)
+        assert (code, out) == (2, "")
+        assert "NAME: must not be empty" in errors
+    assert len(json.loads(invoke("export", AGENT, "--store", url)[1])["decisions"]) == 120
+
+
 def test_nothing_is_erased_unless_it_is_meant(url: str) -> None:
     code, out, errors = invoke("erase", SESSION, "--store", url)
     assert (code, out) == (2, "")
