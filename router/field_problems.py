@@ -24,8 +24,12 @@ _EXPECTED = {
     "string_type": "text",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a whole number",
     "float_type": "a number",
+    "float_parsing": "a number",
     "bool_type": "true or false",
+    "bool_parsing": "true or false",
     "list_type": "a list",
     "dict_type": "a mapping",
     "model_type": "a mapping",
@@ -167,7 +171,7 @@ def _mismatch(details: ErrorDetails, model: Any) -> _Mismatch:
     kind, value, context = details["type"], details["input"], details.get("ctx", {})
     expected = _EXPECTED.get(kind)
     hint = ""
-    if kind == "literal_error":
+    if kind in ("literal_error", "enum"):
         options = [str(option) for option in literals(owners)]
         expected = f"one of {', '.join(repr(option) for option in options)}" if options else context["expected"]
         meant = closest(value, options) if isinstance(value, str) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Sequence
+from enum import Enum
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -82,5 +83,7 @@ def field_names(owners: Sequence[Any]) -> list[str]:
 
 
 def literals(owners: Sequence[Any]) -> list[Any]:
-    """The values of those of the annotations that are Literals."""
-    return [value for each in owners if get_origin(each) is Literal for value in get_args(each)]
+    """The values of those of the annotations that are Literals or enumerations."""
+    found = [value for each in owners if get_origin(each) is Literal for value in get_args(each)]
+    enums = [each for each in owners if isinstance(each, type) and issubclass(each, Enum)]
+    return found + [member.value for each in enums for member in each]

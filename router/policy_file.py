@@ -7,7 +7,7 @@ where a lower layer has entries in the same list, the upper one is `{extend_from
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -170,7 +170,26 @@ def _validation_problems(source: _Source, error: ValidationError) -> list[FieldP
         is_inherited = path[:1] == ("namespaces",) and len(path) > 2 and not source.has(path) and source.has(below)
         return source.place(below if is_inherited else path)
 
-    return list(problems_of(error, Policy, locate=locate))
+    homes = {source.place(path): message for path, message in _misplaced(source.value)}
+    return [
+        FieldProblem(each.path, homes.get((each.path, each.line), each.message), each.line)
+        for each in problems_of(error, Policy, locate=locate)
+    ]
+
+
+def _misplaced(value: Mapping[str, Any]) -> Iterator[tuple[FieldPath, str]]:
+    """Sections that stand one level too deep or too high, with where they belong."""
+    whole, layer = set(Policy.model_fields), set(NamespacePolicy.model_fields)
+    yield from (((name,), "belongs under 'defaults' or a namespace") for name in value if name in layer - whole)
+    layers: dict[FieldPath, Any] = {("defaults",): value.get("defaults")}
+    namespaces = value.get("namespaces")
+    if isinstance(namespaces, dict):
+        layers |= {("namespaces", name): inner for name, inner in namespaces.items()}
+    for path, inner in layers.items():
+        inside = inner if isinstance(inner, dict) else ()
+        yield from (
+            ((*path, name), "belongs beside 'defaults', not in a layer") for name in inside if name in whole - layer
+        )
 
 
 def _check_meaning(source: _Source, policy: Policy) -> None:

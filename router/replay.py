@@ -53,8 +53,10 @@ class Replayer:
         """
         seal, before = await self._seals.seal(decision_id)
         row = await self._records.decision(decision_id)
-        if seal is None and row is None:
-            return None
+        if row is None:
+            seal, before = await self._seals.seal(decision_id)  # it may have been erased between the two looks
+            if seal is None:
+                return None
         self._redo.look_again()
         return await self.replay_sealed(decision_id, seal, before, row)
 
@@ -69,7 +71,7 @@ class Replayer:
             before: the chain before it.
             row: the record; None where it is gone.
         """
-        if seal is not None and seal.erased_at is not None:
+        if seal is not None and seal.erased_at is not None and row is None:
             return Replayed(decision_id, "erased", detail=f"erased, or dropped at its age, at {seal.erased_at}")
         if row is None:
             return Replayed(decision_id, "differs", "record", "the record is gone, and it is not noted as erased")
@@ -120,6 +122,8 @@ def _broken(seal: Seal | None, before: str, row: DecisionRow) -> str | None:
         return "it has no seal"
     if chained(before, seal.decision_id, seal.digest) != seal.chain:
         return "its seal does not follow from the one before it"
+    if seal.erased_at is not None:
+        return "it is noted as erased, and is there"
     return None if holds(seal, row) else "the record was altered after it was sealed"
 
 

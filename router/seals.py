@@ -119,7 +119,7 @@ def _wrong(before: tuple[int, str], seal: Seal, row: DecisionRow | None) -> str 
         )
         return f"it does not follow from the seal before it{gap}"
     if seal.erased_at is not None:
-        return None
+        return None if row is None else "its record is noted as erased, and is there"
     if row is None or seal.salt is None:
         return "its record is gone, and it is not noted as erased"
     return None if holds(seal, row) else "its record is not the one that was sealed"

@@ -86,8 +86,11 @@ async def _chain(url: str) -> ChainReport:
 def _pool(model: Path | None, encoder: str | None) -> EmbedPool:
     """The encoder that the service would take with these options and this environment."""
     from intent.embed_pool import EmbedPool
+    from intent.model_folder import MANIFEST_FILE
     from router.cli.training import embedder_of
 
+    if model is not None and not (model / MANIFEST_FILE).is_file():
+        fail(f"--model: {model} is no model folder (it holds no {MANIFEST_FILE}); name the one that serve is given", 2)
     return EmbedPool(embedder_of(encoder, model), n_threads=1)
 
 

@@ -92,7 +92,7 @@ def checked(name: str, text: str, kind: Any) -> Any:
     try:
         return _adapter(kind).validate_python(text)
     except ValidationError as error:
-        raise _wrong(name, error.errors()[0]["msg"]) from None
+        raise _wrong(name, problems_of(error, kind)[0].message) from None
 
 
 @lru_cache(maxsize=64)

@@ -6,6 +6,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from models.card import AgentCard
+from models.outcome import Outcome
 from models.policy import Policy
 from models.request import RouteRequest
 from router.field_problems import closest, path_text, problems_of, shown, unknown_field
@@ -67,6 +68,12 @@ def test_a_value_that_should_be_text_is_told_with_the_remedy(value: Any, got: st
 )  # fmt: skip
 def test_each_kind_of_error_says_what_was_expected(fields: dict[str, Any], message: str) -> None:
     assert told(AgentCard, {"agent_id": "a", **fields}) == {next(iter(fields)): message}
+
+
+def test_a_word_that_an_enumeration_does_not_have_is_told_with_those_that_it_has() -> None:
+    message = told(Outcome, {"decision_id": "d", "status": "suceeded"})["status"]
+    assert message.startswith("expected one of 'succeeded', 'low_confidence', ")
+    assert message.endswith("got text 'suceeded'; did you mean 'succeeded'?")
 
 
 def test_fields_that_are_missing_or_empty_are_told_by_their_paths() -> None:

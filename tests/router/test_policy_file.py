@@ -125,6 +125,11 @@ def test_a_marked_list_is_complete(file: Path, upper: str, told: str) -> None:
     [
         ("defaults:\n  hide_denid: true\n", "line 2, policy.yaml:defaults.hide_denid: unknown field; did you mean "
                                             "'hide_denied'?"),
+        ("defaults:\n  retention: {utterances: digest}\n",
+         "line 2, policy.yaml:defaults.retention: belongs beside 'defaults', not in a layer"),
+        ("namespaces:\n  prod: {learning: {mode: explore}}\n",
+         "line 2, policy.yaml:namespaces.prod.learning: belongs beside 'defaults', not in a layer"),
+        ("breaker: {open_ms: 5}\n", "line 1, policy.yaml:breaker: belongs under 'defaults' or a namespace"),
         ("rulez: []\n", "line 1, policy.yaml:rulez: unknown field; did you mean 'rules'?"),
         ("learning: {mode: guess}\n", "line 1, policy.yaml:learning.mode: expected one of 'observe', 'exploit', "
                                       "'explore', got text 'guess'"),

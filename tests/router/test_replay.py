@@ -251,6 +251,14 @@ async def test_an_erased_record_says_so_and_the_chain_holds(copied: Made) -> Non
     assert (report.broken, report.n_erased) == (None, 1)
 
 
+async def test_a_record_that_is_noted_as_erased_and_is_there_was_tampered_with(copied: Made) -> None:
+    store, ids = copied
+    altered(store, "UPDATE seals SET salt = NULL, erased_at = 5 WHERE decision_id = ?", ids["selected"])
+    found = await replayed(store, ids["selected"])
+    assert (found.verdict, found.part) == ("differs", "record")
+    assert "noted as erased" in (found.detail or "")
+
+
 async def test_a_record_that_is_gone_without_a_note_is_found(copied: Made) -> None:
     store, ids = copied
     altered(store, "DELETE FROM decisions WHERE decision_id = ?", ids["selected"])

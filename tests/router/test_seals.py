@@ -31,6 +31,15 @@ def test_a_page_behind_the_wrong_chain_breaks_at_once() -> None:
     assert (found.sequence, found.decision_id, found.detail) == (2, "b", "it does not follow from the seal before it")
 
 
+def test_a_record_that_is_noted_as_erased_and_is_there_breaks_the_chain() -> None:
+    (first, record), *others = sealed("a", "b")
+    _, found = first_break((0, GENESIS), [(first._replace(erased_at=5), record), *others])
+    assert found is not None
+    assert (found.sequence, found.detail) == (1, "its record is noted as erased, and is there")
+    _, found = first_break((0, GENESIS), [(first._replace(erased_at=5, salt=None), None), *others])
+    assert found is None
+
+
 def test_a_seal_without_its_salt_holds_nothing() -> None:
     [(seal, _)] = sealed("a")
     assert holds(seal, decision("a"))

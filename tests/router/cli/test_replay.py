@@ -81,6 +81,14 @@ def test_a_wrong_command_line_says_what_would_be_right(arguments: tuple[str, ...
     assert said in errors
 
 
+def test_a_folder_that_holds_no_model_is_named(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+    store, ids = made
+    code, out, errors = invoke(ids["read"], "--store", f"sqlite:///{store}", "--model", str(tmp_path))
+    assert (code, out) == (2, "")
+    assert "--model" in errors
+    assert "is no model folder" in errors
+
+
 def test_a_store_or_a_decision_that_is_not_there_is_named(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     code, _, errors = invoke("d1", "--store", f"sqlite:///{tmp_path}/none.db")
     assert code == 1

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import Field
 from starlette.requests import Request
 from starlette.types import Message
 
+from models.contract import Namespace, SemanticVersion
 from models.errors import BodyTooLargeError, InvalidRequestError, MalformedBodyError
 from models.request import RouteRequest
 from router.endpoints.body import checked, parsed, query, read_json
@@ -116,6 +117,25 @@ def test_a_parameter_that_does_not_fit_is_named(text: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         query(request(query_string=text), "n", Percent)
     assert [problem.path for problem in caught.value.problems] == ["n"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "told"),
+    [
+        ("x", Percent, "n: expected a whole number, got text 'x'"),
+        ("101", Percent, "n: must be at most 100, got 101"),
+        ("9" * 5000, Percent, f"n: expected a whole number, got text '{'9' * 60}…'"),
+        ("maybe", bool, "n: expected true or false, got text 'maybe'"),
+        ("watiing", Literal["waiting", "accepted"],
+         "n: expected one of 'waiting', 'accepted', got text 'watiing'; did you mean 'waiting'?"),
+        ("9", SemanticVersion, "n: '9' is no semantic version such as 1.2.0"),
+        ("", Namespace, "n: '' is no namespace such as prod/commerce: letters, digits and . _ -, parts joined by /"),
+    ],
+)  # fmt: skip
+def test_a_parameter_that_does_not_fit_is_told_as_a_field_of_a_body_is(text: str, kind: Any, told: str) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        checked("n", text, kind)
+    assert caught.value.message == told
 
 
 def test_a_checked_value_has_its_type() -> None:
