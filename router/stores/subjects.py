@@ -147,6 +147,8 @@ def _erase_name(connection: Connection, name: str) -> Erased:
 
 
 def _fold_usage(connection: Connection, name: str) -> int:
+    if name == ERASED_CALLER:
+        return 0  # these sums are nobody's
     columns = (usage.c[each] for each in UsageRow._fields)
     rows = [UsageRow._make(row) for row in connection.execute(select(*columns).where(usage.c.caller == name))]
     if rows:

@@ -154,6 +154,7 @@ async def test_sums_of_usage_stay_under_no_name(store: Store, path: Path) -> Non
     assert (await store.subjects.erase_name(Subject(AGENT))).usage == 1
     await store.records.append([UsageRow(1, AGENT, "team", "shop", "refunds", 1, 1, 0, 5, 0.25, 0, 0.0)])
     await store.subjects.erase_name(Subject(AGENT))
+    assert (await store.subjects.erase_name(Subject(ERASED_CALLER))).usage == 0
     with closing(sqlite3.connect(path)) as connection:
         found = connection.execute("SELECT caller, n_decisions, tokens, cost_usd FROM usage ORDER BY caller").fetchall()
     assert found == [(ERASED_CALLER, 3, 25, 1.25), ("bot", 1, 10, 0.5)]
