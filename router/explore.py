@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from feedback.bandit import draw, propensities
+from feedback.bandit import draw_fast, propensities
 from router.draw import draw_of
 from router.learned import Learned
 from router.scorer import FLOOR, Blend, Choice, Contender, Scored, choose, clamped, order, score
@@ -78,7 +78,9 @@ def draws_of(alpha: tuple[float, ...], beta: tuple[float, ...], temperature: flo
     which of them decides.
     """
     told = pack(f"<{2 * len(alpha) + 1}d", *alpha, *beta, temperature)
-    drawn = draw(alpha, beta, temperature, N_DRAWS, int.from_bytes(blake2b(told, digest_size=8).digest(), "little"))
+    drawn = draw_fast(
+        alpha, beta, temperature, N_DRAWS, int.from_bytes(blake2b(told, digest_size=8).digest(), "little")
+    )
     drawn.flags.writeable = False
     return drawn
 

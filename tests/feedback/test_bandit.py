@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from feedback.bandit import draw, propensities
+from feedback.bandit import draw, draw_fast, propensities
 
 
 def test_the_same_seed_gives_the_same_draws() -> None:
@@ -41,3 +42,40 @@ def test_propensities_add_up_to_one() -> None:
 
     assert propensities(utilities, 0.02).sum() == pytest.approx(1.0, abs=1e-12)
     assert propensities(utilities, 0.02).min() >= 0.02 / 24
+
+
+@pytest.mark.parametrize(
+    ("alpha", "beta"), [(0.2, 9.8), (0.5, 9.5), (2.0, 8.0), (5.0, 5.0), (9.8, 0.2), (40.0, 10.0), (400.0, 3.0)]
+)
+def test_fast_draws_have_the_distribution_of_exact_ones(alpha: float, beta: float) -> None:
+    drawn = draw_fast((alpha,), (beta,), 0.5, 200_000, seed=3)[:, 0]
+    exact = stats.beta(4 * alpha, 4 * beta)
+    assert float(drawn.mean()) == pytest.approx(float(exact.mean()), abs=0.002)
+    assert float(drawn.std()) == pytest.approx(float(exact.std()), abs=0.001)
+    for share in (0.05, 0.25, 0.5, 0.75, 0.95):
+        assert float(np.quantile(drawn, share)) == pytest.approx(float(exact.ppf(share)), abs=0.002)
+
+
+def test_propensities_of_fast_draws_are_as_near_the_truth_as_those_of_exact_ones() -> None:
+    rng = np.random.default_rng(5)
+    of_fast, of_exact = [], []
+    for seed in range(150):
+        n_agents = int(rng.integers(2, 25))
+        n, mean = rng.uniform(0, 100, n_agents), rng.uniform(0.2, 0.95, n_agents)
+        alpha, beta, costs = (10 + n) * mean, (10 + n) * (1 - mean), rng.uniform(0, 0.1, n_agents)
+        truth = propensities(draw(alpha, beta, 0.5, 20_000, seed) - costs, 0.0)
+        of_fast.append(
+            np.abs(propensities(draw_fast(alpha, beta, 0.5, 256, 7_919_777 * seed) - costs, 0.0) - truth).max()
+        )
+        of_exact.append(np.abs(propensities(draw(alpha, beta, 0.5, 256, seed) - costs, 0.0) - truth).max())
+    assert np.mean(of_fast) <= 1.2 * np.mean(of_exact)
+
+
+@pytest.mark.parametrize("n_agents", [1, 3, 128, 129, 400])
+def test_fast_draws_follow_from_the_seed_for_any_number_of_agents(n_agents: int) -> None:
+    both = [draw_fast((2.0,) * n_agents, (3.0,) * n_agents, 0.5, 256, seed=2**63 - 7) for _ in range(2)]
+    assert np.array_equal(*both)
+    assert both[0].shape == (256, n_agents)
+    assert 0 < both[0].min() < both[0].max() < 1
+    other = draw_fast((2.0,) * n_agents, (3.0,) * n_agents, 0.5, 256, seed=2**63 - 8)
+    assert not np.array_equal(both[0], other)
