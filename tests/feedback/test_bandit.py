@@ -63,7 +63,7 @@ def test_propensities_of_fast_draws_are_as_near_the_truth_as_those_of_exact_ones
         n_agents = int(rng.integers(2, 25))
         n, mean = rng.uniform(0, 100, n_agents), rng.uniform(0.2, 0.95, n_agents)
         alpha, beta, costs = (10 + n) * mean, (10 + n) * (1 - mean), rng.uniform(0, 0.1, n_agents)
-        truth = propensities(draw(alpha, beta, 0.5, 20_000, seed) - costs, 0.0)
+        truth = propensities(draw(alpha, beta, 0.5, 20_000, seed + 1_000_000) - costs, 0.0)
         of_fast.append(
             np.abs(propensities(draw_fast(alpha, beta, 0.5, 256, 7_919_777 * seed) - costs, 0.0) - truth).max()
         )
