@@ -61,7 +61,8 @@ def draw_fast(
     roots += 1.0 - 1.0 / (9.0 * shapes)
     np.maximum(roots, _LEAST_ROOT, out=roots)
     gammas = roots * roots * roots * shapes
-    return (gammas[:, 0] / (gammas[:, 0] + gammas[:, 1])).astype(np.float64)
+    drawn: NDArray[np.float64] = (gammas[:, 0] / (gammas[:, 0] + gammas[:, 1])).astype(np.float64)
+    return drawn
 
 
 @lru_cache(maxsize=1)

@@ -1,5 +1,9 @@
+from __future__ import annotations
+
 import gzip
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,13 +25,13 @@ _MODELS = {
 }
 
 
-def _write(folder, name, rows):
+def _write(folder: Path, name: str, rows: list[dict[str, Any]]) -> None:
     with gzip.open(folder / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 @pytest.fixture
-def data(tmp_path):
+def data(tmp_path: Path) -> LearningData:
     folder = tmp_path / "llm_routing"
     folder.mkdir()
     (folder / "models.json").write_text(json.dumps(_MODELS), encoding="utf-8")
@@ -42,7 +46,7 @@ def data(tmp_path):
     return LearningData(tmp_path, VectorCache(DummyEmbedder(), n_threads=1))
 
 
-def test_contaminated_rows_are_left_out_and_the_weak_agent_comes_first(data):
+def test_contaminated_rows_are_left_out_and_the_weak_agent_comes_first(data: LearningData) -> None:
     table = data.routellm("mmlu")
     assert table.prompts == ["one", "three"]
     assert table.agents == ("weak", "strong")
@@ -50,24 +54,24 @@ def test_contaminated_rows_are_left_out_and_the_weak_agent_comes_first(data):
     assert table.features.shape[0] == table.vectors.shape[0] == 2
 
 
-def test_a_call_costs_a_quarter_of_its_characters_in_tokens(data):
+def test_a_call_costs_a_quarter_of_its_characters_in_tokens(data: LearningData) -> None:
     table = data.nine("train")
     assert table.costs.tolist() == [pytest.approx([len("train prompt") / 4 * price / 1e6 for price in (1, 4)])]
     assert table.rewards.tolist() == [[1.0, 0.25]]
 
 
-def test_all_is_train_and_then_test(data):
+def test_all_is_train_and_then_test(data: LearningData) -> None:
     assert data.nine("all").prompts == ["train prompt", "test prompt"]
 
 
-def test_a_folder_without_tables_is_named(tmp_path):
+def test_a_folder_without_tables_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         FileNotFoundError, match=r"routellm_mmlu_train\.jsonl\.gz: is --data the folder with llm_routing"
     ):
         LearningData(tmp_path, VectorCache(DummyEmbedder(), n_threads=1)).routellm("mmlu")
 
 
-def test_a_larger_weight_of_cost_gives_a_cheaper_choice(data):
+def test_a_larger_weight_of_cost_gives_a_cheaper_choice(data: LearningData) -> None:
     table = data.nine("all")
     curve = curve_of(table, np.array([[0.5, 0.9], [0.5, 0.9]]))
     costs = curve.costs.mean(axis=1)
@@ -76,13 +80,13 @@ def test_a_larger_weight_of_cost_gives_a_cheaper_choice(data):
     assert (np.diff(costs) <= 0).all()
 
 
-def test_least_cost_is_straight_between_two_policies():
+def test_least_cost_is_straight_between_two_policies() -> None:
     costs, rewards = np.array([2.0, 1.0]), np.array([0.5, 0.2])
     assert least_cost(costs, rewards, 0.35) == pytest.approx(1.5)
     assert least_cost(costs, rewards, 0.5) == 2
     assert least_cost(costs, rewards, 0.6) == float("inf")
 
 
-def test_calibration_error_counts_partial_rewards_in_their_parts():
+def test_calibration_error_counts_partial_rewards_in_their_parts() -> None:
     assert ece_of(np.full((10, 2), 0.4), np.full((10, 2), 0.4)) == pytest.approx(0)
     assert ece_of(np.full((10, 2), 0.4), np.ones((10, 2))) == pytest.approx(0.6)

@@ -1,3 +1,7 @@
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -7,7 +11,7 @@ from benchmarks.learning_stream import declared_of, learner_of, play, taken
 
 
 @pytest.fixture(scope="module")
-def logged():
+def logged() -> Any:
     table = fixture()
     stream = stream_of(table, 600, 1)
     policy = POLICY.model_copy(update={"floor": 0.3})
@@ -17,20 +21,20 @@ def logged():
     return table, stream, played, places
 
 
-def test_propensities_add_up_and_none_is_below_its_share_of_the_floor(logged):
+def test_propensities_add_up_and_none_is_below_its_share_of_the_floor(logged: Any) -> None:
     _, _, played, _ = logged
     assert played.propensities.sum(axis=1) == pytest.approx(1)
     assert played.propensities.min() >= 0.3 / 9 - 1e-12
 
 
-def test_choices_come_as_often_as_their_propensities_say(logged):
+def test_choices_come_as_often_as_their_propensities_say(logged: Any) -> None:
     _, _, played, _ = logged
     expected = played.propensities.sum(axis=0)
     counts = np.bincount(played.choices, minlength=9)
     assert np.abs(counts - expected).max() < 4 * np.sqrt(expected.max())
 
 
-def test_the_log_holds_what_the_target_would_have_chosen(logged):
+def test_the_log_holds_what_the_target_would_have_chosen(logged: Any) -> None:
     table, stream, played, places = logged
     target = table.utilities.argmax(axis=1)
     log = log_of(stream, played, places, target, 500)
@@ -40,7 +44,7 @@ def test_the_log_holds_what_the_target_would_have_chosen(logged):
     assert log.value.tolist() == taken(stream.rewards, played.choices)[:500].tolist()
 
 
-def test_an_estimate_is_judged_by_the_known_truth(logged):
+def test_an_estimate_is_judged_by_the_known_truth(logged: Any) -> None:
     table, stream, played, places = logged
     target = table.utilities.argmax(axis=1)
     found = judged(log_of(stream, played, places, target, 600), table, places, played, target)
@@ -48,7 +52,7 @@ def test_an_estimate_is_judged_by_the_known_truth(logged):
     assert found.is_given
 
 
-def test_targets_follow_the_preferences():
+def test_targets_follow_the_preferences() -> None:
     table = fixture()
     best, auto, cheapest, other = targets_of(table, 1)
     assert (best == table.success.argmax(axis=1)).all()

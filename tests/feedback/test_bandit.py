@@ -62,7 +62,8 @@ def test_propensities_of_fast_draws_are_as_near_the_truth_as_those_of_exact_ones
     for seed in range(150):
         n_agents = int(rng.integers(2, 25))
         n, mean = rng.uniform(0, 100, n_agents), rng.uniform(0.2, 0.95, n_agents)
-        alpha, beta, costs = (10 + n) * mean, (10 + n) * (1 - mean), rng.uniform(0, 0.1, n_agents)
+        alpha, beta = ((10 + n) * mean).tolist(), ((10 + n) * (1 - mean)).tolist()
+        costs = rng.uniform(0, 0.1, n_agents)
         truth = propensities(draw(alpha, beta, 0.5, 20_000, seed + 1_000_000) - costs, 0.0)
         of_fast.append(
             np.abs(propensities(draw_fast(alpha, beta, 0.5, 256, 7_919_777 * seed) - costs, 0.0) - truth).max()
@@ -74,7 +75,7 @@ def test_propensities_of_fast_draws_are_as_near_the_truth_as_those_of_exact_ones
 @pytest.mark.parametrize("n_agents", [1, 3, 128, 129, 400])
 def test_fast_draws_follow_from_the_seed_for_any_number_of_agents(n_agents: int) -> None:
     both = [draw_fast((2.0,) * n_agents, (3.0,) * n_agents, 0.5, 256, seed=2**63 - 7) for _ in range(2)]
-    assert np.array_equal(*both)
+    assert np.array_equal(both[0], both[1])
     assert both[0].shape == (256, n_agents)
     assert 0 < both[0].min() < both[0].max() < 1
     other = draw_fast((2.0,) * n_agents, (3.0,) * n_agents, 0.5, 256, seed=2**63 - 8)

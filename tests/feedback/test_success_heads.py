@@ -1,5 +1,8 @@
+from __future__ import annotations
+
 import io
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +18,7 @@ _EASY = "Where is my parcel?"
 _HARD = "Prove, if x + 2 = 7 and y is not 3, that f(x) = 2^y solves 3x - 2y = 1, where x is an integer of 12 digits."
 
 
-def _world(n=900, seed=1):
+def _world(n: int = 900, seed: int = 1) -> tuple[Any, Any, Any, Any]:
     """Requests of two subjects, easy and hard; the weak agent fails on hard ones of the second."""
     draw = np.random.default_rng(seed)
     subject, is_hard = draw.integers(2, size=n), draw.integers(2, size=n)
@@ -28,17 +31,17 @@ def _world(n=900, seed=1):
     return features, vectors, rewards, is_hard & subject
 
 
-def _evidence(rewards, rows=None):
+def _evidence(rewards: Any, rows: Any = None) -> dict[str, Evidence]:
     rows = np.arange(len(rewards)) if rows is None else rows
     return {name: Evidence(rows, rewards[rows, place]) for place, name in ((1, "strong"), (0, "weak"))}
 
 
-def _heads(**more):
+def _heads(**more: Any) -> SuccessHeads:
     features, vectors, rewards, _ = _world()
     return fit_success(features, vectors, _evidence(rewards), encoder_id="dummy", seed=3, **more)
 
 
-def test_the_gap_is_wide_where_the_weak_agent_fails_and_narrow_elsewhere():
+def test_the_gap_is_wide_where_the_weak_agent_fails_and_narrow_elsewhere() -> None:
     heads = _heads(strengths=(0.1,))
     features, vectors, _, is_trap = _world(n=400, seed=2)
     found = heads.predict_all(features, vectors).probabilities
@@ -47,7 +50,7 @@ def test_the_gap_is_wide_where_the_weak_agent_fails_and_narrow_elsewhere():
     assert abs(gap[is_trap == 0].mean()) < 0.15
 
 
-def test_predictions_are_calibrated_on_other_requests():
+def test_predictions_are_calibrated_on_other_requests() -> None:
     heads = _heads(strengths=(0.1,))
     features, vectors, rewards, is_trap = _world(n=4000, seed=4)
     weak = heads.predict_all(features, vectors).probabilities[:, heads.agents.index("weak")]
@@ -55,7 +58,7 @@ def test_predictions_are_calibrated_on_other_requests():
         assert abs(weak[part].mean() - rewards[part, 0].mean()) < 0.1
 
 
-def test_heads_come_back_from_bytes_and_predict_the_same():
+def test_heads_come_back_from_bytes_and_predict_the_same() -> None:
     heads = _heads()
     again = SuccessHeads.from_bytes(heads.to_bytes())
     vector = np.eye(_DIM, dtype="<f4")[1].tobytes()
@@ -64,17 +67,17 @@ def test_heads_come_back_from_bytes_and_predict_the_same():
     assert again.n_outcomes.tolist() == [900, 900]
 
 
-def test_the_same_evidence_and_seed_give_the_same_bytes():
+def test_the_same_evidence_and_seed_give_the_same_bytes() -> None:
     assert _heads().to_bytes() == _heads().to_bytes()
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"\x93NUMPY" * 10])
-def test_other_bytes_are_refused(content):
+def test_other_bytes_are_refused(content: bytes) -> None:
     with pytest.raises(ModelError, match="no success heads"):
         SuccessHeads.from_bytes(content)
 
 
-def test_a_pickled_object_among_the_arrays_is_refused():
+def test_a_pickled_object_among_the_arrays_is_refused() -> None:
     with np.load(io.BytesIO(_heads().to_bytes())) as found:
         arrays = dict(found)
     file = io.BytesIO()
@@ -92,7 +95,7 @@ def test_a_pickled_object_among_the_arrays_is_refused():
         ("means", np.full(len(NAMES), np.nan, dtype=np.float32), "not all finite"),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(name, value, told):
+def test_arrays_that_do_not_fit_are_refused(name: str, value: Any, told: str) -> None:
     with np.load(io.BytesIO(_heads().to_bytes())) as found:
         arrays = dict(found)
     file = io.BytesIO()
@@ -101,7 +104,7 @@ def test_arrays_that_do_not_fit_are_refused(name, value, told):
         SuccessHeads.from_bytes(file.getvalue())
 
 
-def test_out_of_the_domain_of_experience_the_wording_alone_decides():
+def test_out_of_the_domain_of_experience_the_wording_alone_decides() -> None:
     heads = _heads(strengths=(0.1,))
     far = -np.eye(_DIM, dtype="<f4")
     hard, easy = heads.predict(_HARD, far[0].tobytes()), heads.predict(_EASY, far[0].tobytes())
@@ -115,7 +118,7 @@ def test_out_of_the_domain_of_experience_the_wording_alone_decides():
     assert heads.predict(_HARD, (-far[0]).tobytes()).is_known
 
 
-def test_a_head_counts_for_half_from_a_thousand_outcomes_on():
+def test_a_head_counts_for_half_from_a_thousand_outcomes_on() -> None:
     heads = replace(_heads(), n_outcomes=np.array([1000, 3000]))
     assert heads.blended("strong", 0.2, 0.8) == pytest.approx(0.5)
     assert heads.blended("weak", 0.2, 0.8) == pytest.approx(0.65)
@@ -123,7 +126,7 @@ def test_a_head_counts_for_half_from_a_thousand_outcomes_on():
     assert trust(0) == 0
 
 
-def test_agents_with_too_few_outcomes_get_no_head():
+def test_agents_with_too_few_outcomes_get_no_head() -> None:
     features, vectors, rewards, _ = _world()
     evidence = {**_evidence(rewards), "newcomer": Evidence(np.arange(499), rewards[:499, 0])}
     assert fit_success(features, vectors, evidence, encoder_id="", seed=1).agents == ("strong", "weak")
@@ -131,14 +134,14 @@ def test_agents_with_too_few_outcomes_get_no_head():
         fit_success(features, vectors, evidence, encoder_id="", seed=1, least_outcomes=1000)
 
 
-def test_partial_rewards_count_in_their_parts():
+def test_partial_rewards_count_in_their_parts() -> None:
     features, vectors, _, _ = _world()
     halves = {"one": Evidence(np.arange(900), np.full(900, 0.3))}
     heads = fit_success(features, vectors, halves, encoder_id="", seed=1)
     assert heads.predict_all(features, vectors).probabilities == pytest.approx(0.3, abs=0.01)
 
 
-def test_weights_undo_a_choice_that_was_not_even():
+def test_weights_undo_a_choice_that_was_not_even() -> None:
     features, vectors, rewards, is_trap = _world(n=4000)
     # traps reached the log four times less often than other requests
     kept = np.flatnonzero((is_trap == 0) | (np.random.default_rng(7).random(4000) < 0.25))
@@ -158,41 +161,41 @@ def test_weights_undo_a_choice_that_was_not_even():
     assert predicted["even"] - rewards[:, 0].mean() > 0.05
 
 
-def test_an_agent_that_never_fails_is_near_certain_and_not_quite():
+def test_an_agent_that_never_fails_is_near_certain_and_not_quite() -> None:
     features, vectors, _, _ = _world(n=600)
     heads = fit_success(features, vectors, {"sure": Evidence(np.arange(600), np.ones(600))}, encoder_id="", seed=1)
     assert heads.predict_all(features, vectors).probabilities == pytest.approx(601 / 602)
 
 
-def test_rewards_beyond_one_are_refused():
+def test_rewards_beyond_one_are_refused() -> None:
     features, vectors, _, _ = _world(n=600)
     with pytest.raises(ValueError, match="rewards of odd are not all"):
         fit_success(features, vectors, {"odd": Evidence(np.arange(600), np.full(600, 1.5))}, encoder_id="", seed=1)
 
 
-def test_a_vector_of_another_length_is_refused():
+def test_a_vector_of_another_length_is_refused() -> None:
     with pytest.raises(ValueError, match="8 bytes, expected 32"):
         vectors_of([b"12345678"], _DIM)
 
 
-def test_text_features_tell_a_hard_request_from_an_easy_one():
+def test_text_features_tell_a_hard_request_from_an_easy_one() -> None:
     easy, hard = (dict(zip(NAMES, text_features(each), strict=True)) for each in (_EASY, _HARD))
     for name in ("characters", "numbers", "math_signs", "formulas", "conditions", "brackets", "negations"):
         assert hard[name] > easy[name], name
     assert easy["questions"] > hard["questions"] == 0
 
 
-def test_text_features_of_nothing_are_finite():
+def test_text_features_of_nothing_are_finite() -> None:
     assert np.isfinite(text_features("")).all()
     assert len(text_features("")) == len(NAMES)
 
 
-def test_options_are_counted_by_line():
+def test_options_are_counted_by_line() -> None:
     found = dict(zip(NAMES, text_features("Which one?\nA. red\n(B) green\nC) blue\nAnswer:"), strict=True))
     assert found["options"] == pytest.approx(np.log1p(3))
 
 
-def test_rows_are_standardized_and_bounded():
+def test_rows_are_standardized_and_bounded() -> None:
     features, vectors, _, _ = _world()
     seen = Features.fitted(features, vectors)
     rows = seen.rows(features, vectors)
