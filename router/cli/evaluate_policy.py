@@ -144,7 +144,9 @@ def _number(estimate: dict[str, Any] | None) -> str:
 def _interval(estimate: dict[str, Any] | None) -> str:
     if estimate is None:
         return "not known"
-    return f"{estimate['value']:.4g} ({estimate['low95']:.4g} to {estimate['high95']:.4g})"
+    # what rounding leaves of nothing is nothing
+    value, low, high = (0.0 if abs(x) < 1e-12 else x for x in (estimate[name] for name in ("value", "low95", "high95")))
+    return f"{value:.4g} ({low:.4g} to {high:.4g})"
 
 
 def _skipped(report: dict[str, Any]) -> str:

@@ -81,6 +81,9 @@ def test_the_policy_of_the_log_ends_with_0_and_flips_nothing(url: str, write: An
     code, out, _ = invoke("--log", url, "--policy", write(EXPLORE), "--json")
     told = json.loads(out)
     assert (code, told["verdict"], told["flips"]["n"]) == (0, "same", 0)
+    _, out, _ = invoke("--log", url, "--policy", write(EXPLORE))
+    assert "0 (0 to 0)" in out
+    assert "e-" not in out
 
 
 def test_thin_support_ends_with_3_and_says_what_is_missing(tmp_path: Path, write: Any) -> None:
