@@ -44,7 +44,11 @@ class Departures(NamedTuple):
 
 
 def untried_fail(
-    choices: Choices, judged: NDArray[np.bool_], floor: float = FLOOR, confirmed: NDArray[np.bool_] | None = None
+    choices: Choices,
+    judged: NDArray[np.bool_],
+    floor: float = FLOOR,
+    confirmed: NDArray[np.bool_] | None = None,
+    least_trials: float = 0.0,
 ) -> tuple[Choices, Departures]:
     """The choices, with all of the candidate's that nothing supports leading nowhere; and how it departs.
 
@@ -59,6 +63,7 @@ def untried_fail(
         floor: eps, 0..1, of the exploration that counts as trying.
         confirmed: bool (n), where a person has confirmed the candidate's reading against the logged one, each of them
             judged: the whole choice is a departure then, also where it leads to the same agent. None is nowhere.
+        least_trials: effective sample size below which trials count as none: what few of them say is chance.
     """
     if not judged.any():
         return choices, Departures(0.0, 0.0, 0.0)
@@ -67,6 +72,9 @@ def untried_fail(
     n_options = np.repeat(np.diff(choices.starts), np.diff(choices.starts))
     possible = choices.logged >= floor / n_options * (1 - _ROUNDING)
     is_trial = judged & (moved[choices.chosen] > _ROUNDING) & possible[choices.chosen]
+    size = _effective(moved[choices.chosen][is_trial] / choices.logged[choices.chosen][is_trial])
+    if size < least_trials:
+        size, is_trial = 0.0, np.zeros_like(is_trial)
     tried = possible & _occur(choices, is_trial)
     kept = np.where(tried | by_hand[choices.decision], choices.target, np.minimum(choices.target, choices.logged))
     stays = choices.total(np.minimum(choices.target, choices.logged))
@@ -74,7 +82,7 @@ def untried_fail(
     found = Departures(
         share=float(departing[judged].mean()),
         untried=float(choices.total(choices.target - kept)[judged].mean()),
-        effective_size=_effective(moved[choices.chosen][is_trial] / choices.logged[choices.chosen][is_trial]),
+        effective_size=size,
         tried=float(choices.total(np.where(tried, moved, 0.0))[judged].mean()),
         confirmed=float(np.where(by_hand, departing, 0.0)[judged].mean()),
         n_confirmed=int(by_hand.sum()),

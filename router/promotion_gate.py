@@ -38,6 +38,13 @@ _FIXES = {
     "few_departures_tried": f"{_ACCEPT}, of more than one caller; or {_EXPLORE}",
     "estimators_disagree": "wait for more outcomes",
 }
+_LEAST_TRIED = 0.5
+"""Beside confirmed departures, tried ones count from this part of the minimum on: what fewer say is chance.
+
+In 50 simulations each, candidates worse by 0.001 to 0.007, 5 % of whose choices were tried 4 to 24 times beside 30
+to 60 that were confirmed, passed in up to 14 % without this, and in up to 6 % with it.
+"""
+
 _OF_DEPARTURES = frozenset({"untried_changes", "few_changes_tried"})
 """Told by the check of the departures."""
 
@@ -120,7 +127,8 @@ def weigh(found: Sequence[Judged], limits: Limits) -> Proof:
     rewards = np.array([np.nan if each.reward is None else each.reward for each in named], dtype=np.float64)
     is_judged = np.isfinite(rewards)
     confirmed, n_capped = _confirmed(named)
-    pessimistic, departures = untried_fail(choices, is_judged, confirmed=confirmed)
+    least_trials = limits.gate_changes * _LEAST_TRIED if confirmed.any() else 0.0
+    pessimistic, departures = untried_fail(choices, is_judged, confirmed=confirmed, least_trials=least_trials)
     n_waiting = sum(each.would_be_right(each.waiting) for each in named if each.corrected is None)
     departures = departures._replace(n_capped=n_capped, n_waiting=n_waiting)
     result = gate(

@@ -91,3 +91,12 @@ def test_confirmed_choices_are_supported_but_not_tried() -> None:
     nowhere = np.zeros(4, dtype=np.bool_)
     assert supported(choices, nowhere) == choices.support() == (0.75, 0.0, 0.0)
     assert supported(choices, np.array([False, False, False, True])) == (1.0, 0.0, 0.0)
+
+
+def test_too_few_trials_count_as_none() -> None:
+    choices = Choices.of([other("a", chosen=0, logged=(1.0, 0.0)), other("b"), other("c"), same("d")])
+    confirmed = np.array([True, False, False, False])
+    told, departures = untried_fail(choices, ALL, confirmed=confirmed, least_trials=2.5)
+    assert departures == Departures(0.5, 0.25, 0.0, confirmed=0.25, n_confirmed=1)
+    assert told.target[2:6].tolist() == [0.0, 0.5, 0.0, 0.5]
+    assert untried_fail(choices, ALL, confirmed=confirmed, least_trials=2.0)[1].effective_size == 2.0

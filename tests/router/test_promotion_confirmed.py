@@ -128,6 +128,30 @@ def test_a_candidate_that_breaks_a_fifth_of_what_it_fixes_passes() -> None:
     assert found.figures["sndr"]["value"] == pytest.approx(0.04 * 0.75, abs=0.004)
 
 
+def explored(propensity: float, seed: int) -> list[Judged]:
+    """Beside what is confirmed, 5 % go where exploration has been, with a success rate of 0.5 instead of 0.75."""
+    rng, found = np.random.default_rng(seed), []
+    for each in judged(breaks=20):
+        if each.body["logged_intent"] != REFUND or each.body["is_same"]:
+            # of 200 corrections 40 are enough
+            found.append(each if int(each.decision_id[2:]) % 100 == 0 else each._replace(corrected=None))
+            continue
+        is_trial = bool(rng.random() < propensity)
+        options = [[*REFUNDER, 1.0 - propensity, 0.0], [*TRACKER, propensity, 1.0]]
+        body = {**each.body, "chosen": int(is_trial), "options": options}
+        found.append(each._replace(body=body, reward=float(rng.random() < (0.5 if is_trial else 0.75))))
+    return [each for each in found if each.corrected or int(each.decision_id[2:]) % EVERY]
+
+
+def test_few_lucky_trials_do_not_pass_beside_what_is_confirmed() -> None:
+    few = [weigh(explored(0.03, seed), LIMITS) for seed in range(20)]
+    assert [missing(found) & {"not_better"} for found in few] == [{"not_better"}] * 20
+    assert {found.figures["departures"]["tried"] for found in few} == {0.0}
+    enough = weigh(explored(0.2, 1), LIMITS).figures["departures"]
+    assert (enough["n_confirmed"], enough["untried"]) == (40, 0.0)
+    assert enough["effective_size"] > 20
+
+
 def test_a_correction_confirms_only_the_intent_that_it_names() -> None:
     found = weigh(judged(meant="cancel_order"), LIMITS)
     assert missing(found) >= {"not_better", "few_departures_tried"}
