@@ -41,7 +41,7 @@ _FIXES = {
 _LEAST_TRIED = 0.5
 """Beside confirmed departures, tried ones count from this part of the minimum on: what fewer say is chance.
 
-In 50 simulations each, candidates worse by 0.001 to 0.007, 5 % of whose choices were tried 4 to 24 times beside 30
+In 50 simulations each, candidates worse by 0.001 to 0.007, 5 % of whose choices were tried 6 to 24 times beside 30
 to 60 that were confirmed, passed in up to 14 % without this, and in up to 6 % with it.
 """
 
