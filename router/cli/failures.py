@@ -37,6 +37,9 @@ def failures(
     from models.errors import RouterError
 
     since_ms = 0 if since is None else _instant(since)
+    if html is not None and (html.is_dir() or not html.parent.is_dir()):
+        # told before the minutes that clustering may take
+        fail(f"--html: {html} cannot be written; name a file in a folder that there is")
     try:
         told = _clustered(log, since_ms, min_size)
         if html is not None:

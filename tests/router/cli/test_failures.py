@@ -87,3 +87,8 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, url: str) -> None:
     assert code == 1
     assert "--html:" in errors
     assert "cannot be written" in errors
+    code, _, errors = invoke("--log", f"sqlite:///{tmp_path}/none.db", "--html", str(tmp_path))
+    assert (code, errors) == (
+        1,
+        f"error: --html: {tmp_path} cannot be written; name a file in a folder that there is\n",
+    )
