@@ -57,9 +57,20 @@ class WeightKeeper:
 
     async def run(self) -> None:
         """Look once a second, until cancelled."""
+        await self.resume()
         while True:
             await self.tick()
             await self._sleep(_TICK_S)
+
+    async def resume(self) -> None:
+        """Count on from the newest snapshot, so that a service that starts often takes some too.
+
+        Raises:
+            StoreError: the snapshots cannot be read.
+        """
+        newest = max((each.version for each in await self._weights.snapshots()), default=0)
+        # versions rise with every outcome, and now and then besides: a snapshot that is early does no harm
+        self._n_kept = self._learning.n_learned - max(0, self._learning.learner.version - newest)
 
     async def tick(self) -> None:
         """Apply what decays by itself, and take a snapshot where one is due."""

@@ -12,6 +12,7 @@ from feedback.learner import Learner
 from models.errors import NotFoundError
 from models.outcome import Outcome, OutcomeStatus
 from models.policy import Policy
+from models.ports import WeightStore
 from router.journal import Journal
 from router.learning import Learning
 from router.live.open_decisions import OpenDecision, Step
@@ -26,8 +27,11 @@ HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 class Kept:
     """A keeper over a store of its own."""
 
-    def __init__(self, keeper: WeightKeeper, learning: Learning, journal: Journal, policy: Policy) -> None:
+    def __init__(
+        self, keeper: WeightKeeper, weights: WeightStore, learning: Learning, journal: Journal, policy: Policy
+    ) -> None:
         self.keeper = keeper
+        self.weights = weights
         self.learning = learning
         self.journal = journal
         self.policy = policy
@@ -61,7 +65,8 @@ async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
     learning.learner.declare({AGENT: {"echo": 0.5}})
     async with open_store(f"sqlite:///{tmp_path}/a.db", clock=clock) as store:
         journal = Journal(store.records, max_rows=1000, batch=1000, wait_ms=1, clock=clock)
-        yield Kept(WeightKeeper(learning, store.weights, journal, lambda: policy, clock), learning, journal, policy)
+        keeper = WeightKeeper(learning, store.weights, journal, lambda: policy, clock)
+        yield Kept(keeper, store.weights, learning, journal, policy)
 
 
 async def test_a_snapshot_is_taken_after_as_many_outcomes_as_the_policy_says(kept: Kept) -> None:
@@ -72,6 +77,22 @@ async def test_a_snapshot_is_taken_after_as_many_outcomes_as_the_policy_says(kep
     await kept.keeper.tick()
     await kept.keeper.tick()
     assert [each.version for each in await kept.keeper.snapshots()] == [kept.learning.learner.version]
+
+
+async def test_what_was_learned_before_a_restart_counts_towards_the_next_snapshot(kept: Kept) -> None:
+    await kept.keeper.take("test")
+    kept.learn(7)
+    again = Learning(kept.learning.learner)
+    keeper = WeightKeeper(again, kept.weights, kept.journal, lambda: kept.policy, FakeClock())
+    kept.learning = again
+    await keeper.resume()
+    kept.learn(2)
+    await keeper.tick()
+    assert len(await keeper.snapshots()) == 1
+    kept.learn(1)
+    await keeper.tick()
+    newest, first = await keeper.snapshots()
+    assert newest.version == again.learner.version > first.version
 
 
 async def test_each_rollback_without_a_version_goes_one_further_back(kept: Kept) -> None:
