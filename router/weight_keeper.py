@@ -22,6 +22,7 @@ BEFORE = "before a rollback"
 _HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
 STORED_MS = 5000.0
 _TICK_S = 1.0
+_BACK = "rollback to version "
 
 
 class WeightKeeper:
@@ -63,12 +64,15 @@ class WeightKeeper:
             await self._sleep(_TICK_S)
 
     async def resume(self) -> None:
-        """Count on from the newest snapshot, so that a service that starts often takes some too.
+        """Go on from the newest snapshot: with counting, and with going back.
 
         Raises:
             StoreError: the snapshots cannot be read.
         """
-        newest = max((each.version for each in await self._weights.snapshots()), default=0)
+        kept = await self._weights.snapshots()
+        newest = kept[0].version if kept else 0
+        if kept and newest == self._learning.learner.version and kept[0].reason.startswith(_BACK):
+            self._back_at = (newest, int(kept[0].reason.removeprefix(_BACK)))
         # versions rise with every outcome, and now and then besides: a snapshot that is early does no harm
         self._n_kept = self._learning.n_learned - max(0, self._learning.learner.version - newest)
 
@@ -123,7 +127,7 @@ class WeightKeeper:
         self._put(learner.restore_parsed(parts, self._now_ms()).rows)
         self._back_at = (learner.version, found.version)
         await self._journal.stored(STORED_MS)
-        await self.take(f"rollback to version {found.version}")
+        await self.take(f"{_BACK}{found.version}")
         return learner.version
 
     async def freeze(self, reason: str) -> None:

@@ -109,6 +109,19 @@ async def test_each_rollback_without_a_version_goes_one_further_back(kept: Kept)
         await kept.back()
 
 
+async def test_after_a_restart_a_rollback_goes_on_one_further_back(kept: Kept) -> None:
+    for n in (10, 10, 10):
+        kept.learn(n)
+        await kept.keeper.take("test")
+    kept.learn(5, OutcomeStatus.FAILED)
+    await kept.back()
+    await kept.back()
+    kept.keeper = WeightKeeper(kept.learning, kept.weights, kept.journal, lambda: kept.policy, FakeClock())
+    await kept.keeper.resume()
+    await kept.back()
+    assert kept.evidence == (10.0, 10.0)
+
+
 async def test_after_new_outcomes_a_rollback_begins_anew(kept: Kept) -> None:
     kept.learn(10)
     await kept.keeper.take("test")
