@@ -63,7 +63,7 @@ def test_what_is_read_can_be_put_again(client: httpx.Client) -> None:
         ({"defalts": {}}, ["defalts"]),
         ({"defaults": {"preference": "cheap", "hide_denied": "no"}}, ["defaults.hide_denied", "defaults.preference"]),
         ({"rules": [{"pattern": "(", "preference": "best"}]}, ["rules[0].pattern"]),
-        ({"learning": {}}, ["learning"]),
+        ({"learning": {"mode": "guess"}, "defaults": {"risk": {}}}, ["defaults.risk", "learning.mode"]),
         ({"defaults": {"cross_namespaces": ["a"]}, "namespaces": {"n": {"cross_namespaces": ["b"]}}},
          ["namespaces.n.cross_namespaces"]),
         ([], [""]),
