@@ -205,6 +205,8 @@ def _sentence(details: ErrorDetails) -> str:
         return "must not be empty" if context["min_length"] == 1 else f"needs {context['min_length']} characters"
     if kind == "string_too_long":
         return f"has {len(value)} characters, more than {context['max_length']}"
+    if kind == "too_short":
+        return "must not be empty" if context["min_length"] == 1 else f"needs {context['min_length']} entries"
     if kind == "too_long":
         return f"has {context['actual_length']} entries, more than {context['max_length']}"
     for name, words in {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}.items():

@@ -7,6 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from models.card import AgentCard
 from models.outcome import Outcome
+from models.past_outcome import PastOutcome
 from models.policy import Policy
 from models.request import RouteRequest
 from router.field_problems import closest, path_text, problems_of, shown, unknown_field
@@ -68,6 +69,10 @@ def test_a_value_that_should_be_text_is_told_with_the_remedy(value: Any, got: st
 )  # fmt: skip
 def test_each_kind_of_error_says_what_was_expected(fields: dict[str, Any], message: str) -> None:
     assert told(AgentCard, {"agent_id": "a", **fields}) == {next(iter(fields)): message}
+
+
+def test_a_mapping_that_has_to_have_entries_is_told_if_it_has_none() -> None:
+    assert told(PastOutcome, {"agent_id": "a", "intents": {}, "reward": 1})["intents"] == "must not be empty"
 
 
 def test_a_word_that_an_enumeration_does_not_have_is_told_with_those_that_it_has() -> None:
