@@ -36,7 +36,9 @@ def test_a_card_is_registered_replaced_read_and_forgotten(client: httpx.Client) 
     again = client.put("/agents/bell-ringer", json={**CARD, "endpoint": "http://other/"})
     assert (again.status_code, again.json()["card"]["endpoint"]) == (200, "http://other/")
     assert ask(client)["target"]["endpoint"] == "http://other/"
-    assert client.get("/agents/bell-ringer").json()["agents"] == [again.json()]
+    (shown,) = client.get("/agents/bell-ringer").json()["agents"]
+    assert list(shown.pop("earned")) == ["polish_bell"]
+    assert shown == again.json()
     gone = client.delete("/agents/bell-ringer").json()
     assert gone == {"agent_id": "bell-ringer", "namespace": "default", "versions": ["1.0.0"]}
     problem(client.get("/agents/bell-ringer"), 404, "not_found")
