@@ -38,7 +38,7 @@ def test_a_card_is_registered_replaced_read_and_forgotten(client: httpx.Client) 
     assert ask(client)["target"]["endpoint"] == "http://other/"
     (shown,) = client.get("/agents/bell-ringer").json()["agents"]
     assert list(shown.pop("earned")) == ["polish_bell"]
-    assert shown == again.json()
+    assert {**shown, "earned": {}} == again.json()
     gone = client.delete("/agents/bell-ringer").json()
     assert gone == {"agent_id": "bell-ringer", "namespace": "default", "versions": ["1.0.0"]}
     problem(client.get("/agents/bell-ringer"), 404, "not_found")
