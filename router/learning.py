@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_BY_ITSELF = "by itself: "
+"""Begins the reason where nobody froze the weights but the watch over outcomes."""
+
 
 class Told(NamedTuple):
     """What was learned from an outcome.
@@ -236,9 +239,6 @@ class Learning:
 def group_of(entry: Entry) -> tuple[str, str]:
     """Among which agents shares are told: those of an intent of a namespace."""
     return (entry.agent[0], entry.capability.intent)
-
-
-_BY_ITSELF = "by itself: "
 
 
 def _as_it_is(floor: float) -> float:
