@@ -129,15 +129,13 @@ class Learner:
         """Undoes what `learn_one` added to sums, exactly where no alarm, decay or cap came between, else down to 0.
 
         The detector of drift keeps what it saw, and so does the cost. What went with a rollback is undone already.
-        While frozen nothing is undone: the contribution comes back, to be undone later.
+        It is undone while frozen too: what was taken back must not count, though nothing new is learned.
 
         Args:
             contribution: as `learn_one` gave it.
             policy: what a version inherits.
             at_ms: now (epoch).
         """
-        if self.is_frozen:
-            return Learnt([], dict(contribution))
         if self._memory.is_rolled_back(contribution.get("version")):
             return Learnt([])
         namespace, agent_id, version = contribution["agent"]

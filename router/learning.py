@@ -170,16 +170,12 @@ class Learning:
         self.n_learned += 1
         return self._safely(lambda: _told(self.learner.learn_one(lesson, rules)), _NOTHING)
 
-    def take_back(self, learnt: str | None, policy: Policy, at_ms: int) -> Told:
-        """Undo what was learned from an outcome that is replaced, or charged to another.
-
-        Returns:
-            What is still to be undone, as nothing can be while learning is frozen, and rows to be written down.
-        """
+    def take_back(self, learnt: str | None, policy: Policy, at_ms: int) -> Sequence[Row]:
+        """Undo what was learned from an outcome that is replaced, or charged to another; rows to be written down."""
         if learnt is None:
-            return _NOTHING
+            return ()
         contribution = orjson.loads(learnt)
-        return self._safely(lambda: _told(self.learner.unlearn_one(contribution, policy.learning, at_ms)), _NOTHING)
+        return self._safely(lambda: self.learner.unlearn_one(contribution, policy.learning, at_ms).rows, ())
 
     def due(self, policy: Policy, at_ms: int) -> Sequence[Row]:
         """What changes as time goes by: the evidence on demoted agents decays with the requests that were routed."""

@@ -103,11 +103,9 @@ class Settlement:
         step = opened.steps[outcome.attempt - 1]
         effects, snapshot = self._effects, self._registry.snapshot
         learned: list[Row] = []
-        kept: str | None = None
         if before is not None:
             effects.take_back(opened, outcome.attempt, now_ms, snapshot)
-            undone = self._learning.take_back(before.learnt, snapshot.policy, wall_ms)
-            learned, kept = [*undone.rows], undone.learnt
+            learned += self._learning.take_back(before.learnt, snapshot.policy, wall_ms)
         is_poison = effects.fails(opened, outcome, step.agent, now_ms, snapshot)
         charged = charge(outcome, Call(step.slice_ms, step.timeout_ms, step.depends_on, is_poison))
         effects.record(opened, outcome, charged, now_ms, snapshot)
@@ -120,7 +118,7 @@ class Settlement:
         learned += self._watch(opened, is_first=not opened.told, is_odd=is_odd)
         told = self._learning.take(opened, outcome, charged, snapshot.policy, wall_ms, is_amended=before is not None)
         learned += told.rows
-        opened.told[outcome.attempt] = Told(outcome, charged.party.value, at_ms, told.learnt or kept)
+        opened.told[outcome.attempt] = Told(outcome, charged.party.value, at_ms, told.learnt)
         earlier = None if before is None else before.outcome
         learned += self._corrections.rows(opened, outcome, earlier, snapshot.policy, wall_ms)
         self._journal.put([*self._rows(opened, outcome, charged, before, wall_ms), *learned])
@@ -139,11 +137,12 @@ class Settlement:
         if told.charged == Party.AGENT:
             charged = Charge(Party.AGENT, True)
             learned = self._learning.take(opened, told.outcome, charged, policy, wall_ms, is_amended=True)
+            rows, learnt = learned.rows, learned.learnt
         else:
-            learned = self._learning.take_back(told.learnt, policy, wall_ms)
-        opened.told[attempt] = told._replace(learnt=learned.learnt)
+            rows, learnt = self._learning.take_back(told.learnt, policy, wall_ms), None
+        opened.told[attempt] = told._replace(learnt=learnt)
         # the same outcome once more: of an attempt's rows the newest says who is charged
-        return [_outcome_row(opened, told.outcome, told.charged, wall_ms, learned.learnt), *learned.rows]
+        return [_outcome_row(opened, told.outcome, told.charged, wall_ms, learnt), *rows]
 
     def _rows(
         self, opened: OpenDecision, outcome: Outcome, charged: Charge, before: Told | None, wall_ms: int

@@ -253,16 +253,16 @@ async def test_a_thaw_by_hand_holds() -> None:
     assert desk.learning.watch.trusts("web")
 
 
-async def test_an_amendment_while_frozen_is_undone_after_the_thaw() -> None:
+async def test_an_amendment_while_frozen_undoes_what_it_replaces_and_teaches_nothing() -> None:
     desk = desk_of()
     decision = await routed(desk)
     await post(desk, decision, "succeeded")
     desk.learning.learner.freeze("by hand", 0)
     await post(desk, decision, "failed")
-    assert sums(desk, "a") == (1.0, 1.0)
-    desk.learning.thaw(0)
-    await post(desk, decision, "cancelled")
     assert sums(desk, "a") == (0.0, 0.0)
+    desk.learning.thaw(0)
+    await post(desk, decision, "succeeded", quality=0.5)
+    assert sums(desk, "a") == (1.0, 0.5)
 
 
 async def test_a_decision_names_the_weights_it_used_though_outcomes_came_meanwhile() -> None:
