@@ -31,8 +31,6 @@ from typing import NamedTuple
 
 from models.events import EVIDENCE_UNIT
 
-_FAIR, _MOST_FAIR = 1.5, 0.5
-
 
 class Fit(NamedTuple):
     """How new evidence of a caller comes to stand beside its older evidence, all in parts of an outcome.
@@ -48,7 +46,7 @@ class Fit(NamedTuple):
     added_s: int
 
 
-def limit_of(own: int, others: int, share: float, free: int, *, n_callers: int = 0) -> int | None:
+def limit_of(own: int, others: int, share: float, free: int) -> int | None:
     """The most evidence that a caller may have on an agent's intent; None while nobody else has posted there.
 
     What it has already is not taken from it: it grows no more.
@@ -56,28 +54,18 @@ def limit_of(own: int, others: int, share: float, free: int, *, n_callers: int =
     Args:
         own: evidence that it has, in parts of an outcome; so `others` of all other callers.
         share: the share of all evidence that it may have, 0..1.
-        free: evidence that it may have in any case.
-        n_callers: how many callers have told of the intent, this one included, where all others together told more of
-            it; then what is free is one outcome, or a fair share of what is told of the agent, half as much again as
-            one of so many: what is hardly known is not told by one alone. 0 in all other cases.
+        free: evidence that it may have beyond that share, up to one outcome more than all others have: what is hardly
+            known is not told by one alone.
 
     >>> limit_of(5, 0, 0.1, 20), limit_of(5, 900, 0.1, 20), limit_of(5, 90, 0.1, 20), limit_of(500, 90, 0.1, 20)
     (None, 100, 20, 500)
-    >>> one = EVIDENCE_UNIT
-    >>> [limit_of(0, n * one, 0.1, 40 * one, n_callers=5) // one for n in (0, 7, 70, 900)]
-    [1, 3, 30, 100]
+    >>> limit_of(0, 2 * EVIDENCE_UNIT, 0.1, 40 * EVIDENCE_UNIT) / EVIDENCE_UNIT
+    3.0
     """
-    if share >= 1 or (others <= 0 and not n_callers):
+    if others <= 0 or share >= 1:
         return None
-    if n_callers:
-        free = max(EVIDENCE_UNIT, min(free, _part(min(_MOST_FAIR, _FAIR / n_callers), others)))
-    return max(own, free, _part(share, others))
-
-
-def _part(share: float, others: int) -> int:
-    """What is that share of the whole, beside what all others have."""
     # 1e-9: 0.1 / 0.9 * 900 is 100, whichever way it was rounded
-    return int(share / (1 - share) * others + 1e-9)
+    return max(own, min(free, others + EVIDENCE_UNIT), int(share / (1 - share) * others + 1e-9))
 
 
 def fit(old: tuple[int, int], new: tuple[int, int], limit: int | None) -> Fit:

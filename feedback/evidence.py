@@ -61,7 +61,6 @@ class Evidence:
         self._agents: dict[AgentKey, dict[str, _Cell]] = {}
         self._by_caller: dict[AgentKey, dict[str, int]] = {}
         self._n: dict[AgentKey, int] = {}
-        self._by_intent: dict[tuple[str, str], tuple[dict[str, int], int]] = {}
         self._touched: OrderedDict[tuple[AgentKey, str, str], None] = OrderedDict()
         # made as sums change, so that all of them can be copied at once
         self._rows: dict[tuple[AgentKey, str, str], WeightRow] = {}
@@ -130,8 +129,7 @@ class Evidence:
         intent, new_n, new_s = part
         cell = self._agents.setdefault(agent, {}).setdefault(intent, _Cell())
         old = cell.callers.get(caller, ZERO)
-        limit = limit_of(old[0], cell.n - old[0], share, free, n_callers=self._n_minor(agent[0], intent, caller))
-        fitted = fit(old, (new_n, new_s), limit)
+        fitted = fit(old, (new_n, new_s), limit_of(old[0], cell.n - old[0], share, free))
         n, s = fitted.kept_n + fitted.added_n, fitted.kept_s + fitted.added_s
         self._put(agent, intent, cell, caller, (n, s))
         return WeightRow(*agent, intent, caller, n - old[0], s - old[1]), (fitted.added_n, fitted.added_s)
@@ -193,14 +191,6 @@ class Evidence:
         """All sums, in no order: what `rows` gives, but fast."""
         return list(self._rows.values())
 
-    def _n_minor(self, namespace: str, intent: str, caller: str) -> int:
-        """How many have told of an intent, this caller included, where all others have told more of it; else 0."""
-        by_caller, n = self._by_intent.get((namespace, intent), ({}, 0))
-        own = by_caller.get(caller, 0)
-        if n - own <= own:
-            return 0
-        return len(by_caller) if own else len(by_caller) + 1
-
     def _fold(self, agent: AgentKey, intent: str, caller: str) -> list[WeightRow]:
         cell = self._agents[agent][intent]
         n, s = cell.callers[caller]
@@ -220,11 +210,6 @@ class Evidence:
             by_caller[caller] = n_by_caller
         else:
             by_caller.pop(caller, None)
-        of_intent, n_of_intent = self._by_intent.get((agent[0], intent), ({}, 0))
-        of_intent[caller] = of_intent.get(caller, 0) + new[0] - old_n
-        if not of_intent[caller]:
-            del of_intent[caller]
-        self._by_intent[agent[0], intent] = (of_intent, n_of_intent + new[0] - old_n)
         key = (agent, intent, caller)
         if new == ZERO:
             cell.callers.pop(caller, None)

@@ -87,7 +87,7 @@ class LearningPolicy(Contract):
         floor: eps: share of the decisions that explore is spread evenly over all candidates.
         inherit: share of its predecessor's evidence with which a new version of an agent begins.
         caller_share: of the evidence on an agent's intent one caller has at most this share, once others have posted.
-        caller_free: so many outcomes of a caller count beyond that share, as far as it is a fair one.
+        caller_free: so many outcomes of a caller count beyond that share, up to one more than all others have told.
         exponents: whether exponents of the merit are learned; those of the policy are where they begin.
         max_rise: most by which an agent's share of an intent may rise within an hour; None limits nothing.
         drift: detection of agents that got worse.

@@ -28,6 +28,7 @@ def test_actions_and_reasons_are_those_of_the_contract() -> None:
         "ejected",
         "capacity",
         "quota",
+        "share",
     ]
 
 
