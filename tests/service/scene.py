@@ -46,7 +46,7 @@ class Scene:
     def rule(self, *, quotas: list[dict[str, Any]] | None = None, **policy: Any) -> None:
         """The policy from now on: breakers that open soon and stay so, nobody ejected, and what is given here."""
         here = {"breaker": BREAKER, "ejection": LEFT_OUT, **policy}
-        # who is chosen is to be a matter of live state alone: what was learned of agents that fail has scenes of its own
+        # who is chosen is to be a matter of live state alone: what is learned has scenes of its own
         body = {"namespaces": {self.name: here}, "quotas": quotas or [], "learning": {"mode": "observe"}}
         response = self.server.client.put("/policy", json=body)
         assert response.status_code == 200, response.text
