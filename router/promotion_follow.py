@@ -139,6 +139,16 @@ class Follower:
         self._tell(now)
         self._known = {key: lane for key, lane in self._known.items() if lane in (full, candidate)}
         self.now = now
+        self._begin_watch()
+
+    def _begin_watch(self) -> Promotion | None:
+        """The promotion that is watched; its watch is there as soon as it has an effect, and gone when it has none."""
+        watched = next((each for each in (self.now.candidate, self.now.full) if each and each.body.is_watched), None)
+        if watched is None:
+            self.watch = None
+        elif self.watch is None or self.watch.promotion_id != watched.promotion_id:
+            self.watch = CandidateWatch(watched, self.limits)
+        return watched
 
     async def _lane(self, promotion: Promotion | None, *, is_full: bool = False) -> Lane | None:
         """The lane of a promotion; None where it has none here."""
@@ -184,16 +194,13 @@ class Follower:
 
     async def _watch(self) -> None:
         """Look at the outcomes of the one that is watched; take it back, or end the watch."""
-        watched = next((each for each in (self.now.candidate, self.now.full) if each and each.body.is_watched), None)
-        if watched is None:
-            self.watch = None
+        watched, watch = self._begin_watch(), self.watch
+        if watched is None or watch is None:
             return
-        if self.watch is None or self.watch.promotion_id != watched.promotion_id:
-            self.watch = CandidateWatch(watched, self.limits)
-        await self.watch.catch_up(self._store, watched, self._policy())
-        if self.watch.seen.has_alarm:
-            await self._take_back(watched, self.watch.seen)
-        elif self.watch.seen.n_since_full >= self.limits.watched_outcomes:
+        await watch.catch_up(self._store, watched, self._policy())
+        if watch.seen.has_alarm:
+            await self._take_back(watched, watch.seen)
+        elif watch.seen.n_since_full >= self.limits.watched_outcomes:
             unwatched = watched.body.model_copy(update={"is_watched": False})
             after = watched.model_copy(update={"body": unwatched, "updated_at": watched.updated_at + 1})
             if await self._store.change([Change(watched, after)]):

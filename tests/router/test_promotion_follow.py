@@ -207,6 +207,20 @@ async def test_the_watch_ends_once_enough_outcomes_have_come(tmp_path: Path, fol
         assert parts["promotion"].follower.watch is None
 
 
+async def test_whoever_sees_a_canary_sees_its_watch(tmp_path: Path, folders: tuple[Path, Path]) -> None:
+    async with serving(tmp_path) as parts:
+        await to_shadow(parts, folders[0])
+        follower = parts["promotion"].follower
+        assert follower.watch is None
+        await parts["store"].records.append(shadowed(1, 700, **BARELY))
+        assert (await steps_of(parts).promote(folders[0])).move.after is CANARY
+        await follower.take_up()
+        assert follower.now.candidate is not None
+        assert follower.now.candidate.stage is CANARY
+        assert follower.watch is not None
+        assert (follower.watch.promotion_id, follower.watch.seen.n_outcomes) == (1, 0)
+
+
 async def test_the_watch_goes_on_where_it_was_after_a_restart(tmp_path: Path, folders: tuple[Path, Path]) -> None:
     async with serving(tmp_path) as parts:
         await to_canary(parts, folders[1])

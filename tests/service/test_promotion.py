@@ -104,7 +104,6 @@ def accept(server: Server) -> int:
     return len(waiting)
 
 
-@pytest.mark.skip(reason="fails now and then on a busy machine: to be made steady")
 def test_a_better_candidate_goes_all_the_way_and_stays_after_a_restart(
     server: Server, models: tuple[Path, Path]
 ) -> None:
