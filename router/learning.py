@@ -106,11 +106,20 @@ class Learning:
             lambda: advice_of(self.learner, entries, intents, policy.learning, explored, blend), Advice(None, (), blend)
         )
 
-    def decided(self, agent: AgentKey, caller: str | None, policy: Policy) -> None:
-        """Note a decision for an agent; `caller` is who will tell of it, None where that is not to be expected."""
-        self._safely(lambda: self.learner.routed(agent[0]), None)
+    def decided(self, chosen: Entry, caller: str | None, policy: Policy, now_ms: float) -> None:
+        """Note a decision.
+
+        Args:
+            chosen: the capability that got it.
+            caller: who will tell of it; None where that is not to be expected.
+            policy: the whole one.
+            now_ms: of the steady clock.
+        """
+        self._safely(lambda: self.learner.routed(chosen.agent[0]), None)
         if caller is not None:
             self.watch.decided(caller, policy.learning.freeze)
+        if policy.learning.max_rise is not None:
+            self.shares.note(_group_of(chosen), chosen.agent, now_ms)
 
     def within_share(self, entries: Sequence[Entry], max_rise: float, now_ms: float) -> frozenset[int]:
         """Numbers of the entries whose share of their intent may rise; of all where that is so of none.
@@ -123,7 +132,7 @@ class Learning:
             if any(self.learner.is_demoted(entry.agent) for entry in entries):
                 return everybody
             return frozenset(
-                entry.number for entry in entries if self.shares.allows(group_of(entry), entry.agent, now_ms, max_rise)
+                entry.number for entry in entries if self.shares.allows(_group_of(entry), entry.agent, now_ms, max_rise)
             )
 
         return self._safely(allowed, everybody) or everybody
@@ -225,14 +234,14 @@ class Learning:
     def _safely(self, work: Callable[[], T], otherwise: T) -> T:
         try:
             return work()
-        except Exception:
+        except Exception:  # whatever a learner does wrong, decisions and outcomes go on without it
             self.n_failures += 1
             if self.n_failures & (self.n_failures - 1) == 0:  # the first, and then ever fewer: the log has to last
                 log.exception("the learner failed, %d times by now; decisions go on without it", self.n_failures)
             return otherwise
 
 
-def group_of(entry: Entry) -> tuple[str, str]:
+def _group_of(entry: Entry) -> tuple[str, str]:
     """Among which agents shares are told: those of an intent of a namespace."""
     return (entry.agent[0], entry.capability.intent)
 

@@ -16,7 +16,7 @@ from router.case import Case
 from router.case_plan import fingerprint_of, intents_of, opened_by, plan_of, shadow_of
 from router.degrade_queue import DegradeQueue
 from router.eligibility import check
-from router.learning import Learning, group_of
+from router.learning import Learning
 from router.live.admission import Admission
 from router.live.live import Live
 from router.permit import labelled, permitted
@@ -156,12 +156,10 @@ class Picker:
         """Take the place, the quota and the probe; from now on an outcome is expected."""
         assert case.selection is not None
         keep_ms = sum(step.timeout_ms + step.backoff_ms for step in steps) + case.policy.lease.grace_ms
-        opened, chosen = opened_by(case, steps), case.selection.chosen
-        is_expected = case.asker.caller in self._live.posting
-        self._learning.decided(chosen.agent, opened.teller if is_expected else None, case.snapshot.policy)
-        if case.snapshot.policy.learning.max_rise is not None:
-            self._learning.shares.note(group_of(chosen), chosen.agent, self._clock.monotonic_ms())
-        if self._admission.take(opened, chosen, case.asker, case.snapshot.policy, keep_ms):
+        opened, chosen, policy = opened_by(case, steps), case.selection.chosen, case.snapshot.policy
+        teller = opened.teller if case.asker.caller in self._live.posting else None
+        self._learning.decided(chosen, teller, policy, self._clock.monotonic_ms())
+        if self._admission.take(opened, chosen, case.asker, policy, keep_ms):
             case.lease = Lease.of(id=case.decision_id, expires_at=int(case.checked_ms + keep_ms))
 
     def _select(self, case: Case) -> None:

@@ -146,8 +146,6 @@ class FrozenLearning(Learning):
     def __init__(self, inputs: Mapping[str, Any], admission: FrozenAdmission) -> None:
         self._inputs = inputs
         self._admission = admission
-        self.learner = self  # type: ignore[assignment]
-        self.shares = self  # type: ignore[assignment]
 
     @property
     def version(self) -> int:
@@ -187,9 +185,6 @@ class FrozenLearning(Learning):
     def within_share(self, entries: Sequence[Entry], max_rise: float, now_ms: float) -> frozenset[int]:
         """Numbers of the entries whose share might still rise."""
         return frozenset(entry.number for entry in entries if self._admission.is_within_share(entry.agent))
-
-    def note(self, group: tuple[str, str], agent: AgentKey, now_ms: float) -> None:
-        """Nothing is noted."""
 
 
 class FrozenEscalation(Escalation):

@@ -47,7 +47,7 @@ def review_of(
         review_id=new_id(),
         decision_id=opened.decision_id,
         # a key may speak in the names of many agents
-        caller=opened.key or opened.caller,
+        caller=opened.teller,
         namespace=opened.namespace,
         text=opened.utterance if meant else None,
         intent=read_intent,
