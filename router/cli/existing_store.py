@@ -19,12 +19,10 @@ async def existing_store(url: str) -> AsyncIterator[Store]:
     Raises:
         StoreError: there is none, or it cannot be opened.
     """
-    from models.errors import StoreError
     from router.stores.open import open_store
-    from router.stores.sqlite import sqlite_file
+    from router.stores.sqlite import existing_file
 
-    if not await asyncio.to_thread(sqlite_file(url).is_file):
-        raise StoreError(f"there is no store {url!r}: name the one that the service uses")
+    await asyncio.to_thread(existing_file, url)
     async with open_store(url) as store:
         yield store
 

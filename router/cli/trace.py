@@ -39,14 +39,9 @@ def trace(
 
 
 async def _read(url: str, trace_id: str) -> list[tuple[int, EventRow]]:
-    from models.errors import StoreError
-    from router.stores.open import open_store
-    from router.stores.sqlite import sqlite_file
+    from router.cli.existing_store import existing_store
 
-    # opening would make one
-    if not await asyncio.to_thread(sqlite_file(url).is_file):
-        raise StoreError(f"there is no store {url!r}: name the one that the service uses")
-    async with open_store(url) as store:
+    async with existing_store(url) as store:
         return list(await store.records.trace(trace_id, _MAX_EVENTS))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from models.errors import StoreError
 from models.ports import Clock
 from router.clock import SystemClock
-from router.stores.sqlite import connect, prepare, revision_of, sqlite_file
+from router.stores.sqlite import connect, existing_file, prepare, revision_of, sqlite_file
 
 
 async def backup(url: str, out: Path, *, is_forced: bool = False) -> None:
@@ -29,7 +29,7 @@ async def backup(url: str, out: Path, *, is_forced: bool = False) -> None:
     Raises:
         StoreError: where it cannot be done; `out` is as it was.
     """
-    await asyncio.to_thread(_backup, sqlite_file(url), url, out, is_forced)
+    await asyncio.to_thread(_backup, url, out, is_forced)
 
 
 async def restore(file: Path, url: str, *, clock: Clock | None = None) -> None:
@@ -42,11 +42,10 @@ async def restore(file: Path, url: str, *, clock: Clock | None = None) -> None:
     await asyncio.to_thread(_restore, file, sqlite_file(url), url, now_ms)
 
 
-def _backup(store: Path, url: str, out: Path, is_forced: bool) -> None:
+def _backup(url: str, out: Path, is_forced: bool) -> None:
     out = out.absolute()
     with _border(f"backup of {url!r} to {str(out)!r}"):
-        if not store.is_file():
-            raise StoreError(f"there is no store {url!r}: name the one that the service uses")
+        store = existing_file(url)
         if out.exists() and out.samefile(store):
             raise StoreError(f"{str(out)!r} is the store itself: name another file")
         if out.exists() and not is_forced:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -10,9 +9,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Select, func, select
 
 from models.ports import Clock
-from router.clock import SystemClock
 from router.stores.database import Database
-from router.stores.sqlite import prepare, reader_engine, sqlite_file, writer_engine
+from router.stores.opened import opened
 from router.stores.tables import decisions, outcomes
 
 _NAMED_NOBODY = ("fallback", "deny")
@@ -102,13 +100,8 @@ async def open_failed(url: str, *, clock: Clock | None = None) -> AsyncIterator[
     Raises:
         StoreError: where it cannot be opened, naming the URL and what to do.
     """
-    path = sqlite_file(url)
-    await asyncio.to_thread(prepare, path, url, int((clock or SystemClock()).now_ms()))
-    database = Database(writer_engine(path), reader_engine(path, 1), url)
-    try:
+    async with opened(url, clock=clock) as database:
         yield SqlFailed(database)
-    finally:
-        await database.close()
 
 
 def outcomes_query(since_ms: int, before: int | None, limit: int) -> Select[Any]:

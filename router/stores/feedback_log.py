@@ -17,7 +17,7 @@ from models.events import DecisionRow, OutcomeRow
 from router.clock import SystemClock
 from router.stores.cards import SqlCards
 from router.stores.database import Database
-from router.stores.sqlite import connect, reader_engine, revision_of, sqlite_file
+from router.stores.sqlite import connect, existing_file, reader_engine, revision_of
 from router.stores.tables import REVISION, decisions, generations, outcomes
 
 _DECISION = tuple(decisions.c[name] for name in DecisionRow._fields)
@@ -89,8 +89,7 @@ async def open_log(url: str) -> AsyncIterator[SqlFeedbackLog]:
     Raises:
         StoreError: there is no such store, or it is not of this release's schema.
     """
-    path = sqlite_file(url)
-    await asyncio.to_thread(_check, path, url)
+    path = await asyncio.to_thread(_checked, url)
     engine = reader_engine(path, 1)
     database = Database(engine, engine, url)
     try:
@@ -131,9 +130,8 @@ def _page(connection: Connection, query: LogQuery, after: tuple[int, str] | None
     return [RecordedDecision(row, tuple(each for _, each in sorted(newest[row.decision_id].items()))) for row in found]
 
 
-def _check(path: Path, url: str) -> None:
-    if not path.is_file():
-        raise StoreError(f"there is no store {url!r}: name the one that the service uses")
+def _checked(url: str) -> Path:
+    path = existing_file(url)
     try:
         with closing(connect(path)) as connection:
             revision = revision_of(connection, url)
@@ -144,3 +142,4 @@ def _check(path: Path, url: str) -> None:
             f"{url!r} has the schema {revision!r}, this command reads {REVISION!r}: "
             "start `agency-router serve` of this release with it once, which brings it up to date"
         )
+    return path

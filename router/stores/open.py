@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -24,18 +23,17 @@ from models.review import ReviewStore
 from models.subject import SubjectStore
 from router.clock import SystemClock
 from router.stores.cards import SqlCards
-from router.stores.database import Database
 from router.stores.generations import SqlGenerations
 from router.stores.heartbeats import SqlHeartbeats
 from router.stores.imports import SqlImports
 from router.stores.keys import SqlKeys
+from router.stores.opened import opened
 from router.stores.policies import SqlPolicies
 from router.stores.promotions import SqlPromotions
 from router.stores.records import SqlRecords
 from router.stores.retention import SqlRetention
 from router.stores.reviews import SqlReviews
 from router.stores.seals import SqlSeals
-from router.stores.sqlite import prepare, reader_engine, sqlite_file, writer_engine
 from router.stores.subjects import SqlSubjects
 from router.stores.tickets import SqlTickets
 from router.stores.vectors import SqlVectors
@@ -82,11 +80,8 @@ async def open_store(url: str, *, clock: Clock | None = None) -> AsyncIterator[S
         StoreError: where it cannot be opened, naming the URL and what to do.
     """
     clock = clock or SystemClock()
-    path = sqlite_file(url)
-    await asyncio.to_thread(prepare, path, url, int(clock.now_ms()))
-    database = Database(writer_engine(path), reader_engine(path, _N_READERS), url)
-    tickets = SqlTickets(database)
-    try:
+    async with opened(url, clock=clock, n_readers=_N_READERS) as database:
+        tickets = SqlTickets(database)
         yield Store(
             cards=SqlCards(database, clock),
             vectors=SqlVectors(database),
@@ -105,5 +100,3 @@ async def open_store(url: str, *, clock: Clock | None = None) -> AsyncIterator[S
             imports=SqlImports(database),
             close=database.close,
         )
-    finally:
-        await database.close()

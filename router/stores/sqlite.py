@@ -52,6 +52,18 @@ def sqlite_file(url: str) -> Path:
     return Path(str(parsed.database)).absolute()
 
 
+def existing_file(url: str) -> Path:
+    """The same, of a store that is there: opening would make one.
+
+    Raises:
+        StoreError: where the URL is no such one, or there is no file.
+    """
+    path = sqlite_file(url)
+    if not path.is_file():
+        raise StoreError(f"there is no store {url!r}: name the one that the service uses")
+    return path
+
+
 def writer_engine(path: Path) -> AsyncEngine:
     """One connection whose transactions take the write lock at once; a commit is on the disk when it returns."""
     # what is deleted is overwritten, else it would lie in the file until its place is needed again

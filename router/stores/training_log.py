@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, and_, exists, func, or_, select
 
-from models.errors import StoreError
 from models.ports import StoredCard
 from router.clock import SystemClock
 from router.stores.cards import SqlCards
 from router.stores.database import Database
-from router.stores.sqlite import prepare, reader_engine, sqlite_file, writer_engine
+from router.stores.opened import opened
+from router.stores.sqlite import existing_file
 from router.stores.tables import decisions, outcomes, reviews
 
 Cursor = tuple[int, str]
@@ -121,16 +121,9 @@ async def open_training_log(url: str) -> AsyncIterator[SqlTrainingLog]:
     Raises:
         StoreError: there is none, or it cannot be opened.
     """
-    path = sqlite_file(url)
-    # opening would make one
-    if not await asyncio.to_thread(path.is_file):
-        raise StoreError(f"there is no store {url!r}: name the one that the service uses")
-    await asyncio.to_thread(prepare, path, url, int(SystemClock().now_ms()))
-    database = Database(writer_engine(path), reader_engine(path, 1), url)
-    try:
+    await asyncio.to_thread(existing_file, url)
+    async with opened(url) as database:
         yield SqlTrainingLog(database)
-    finally:
-        await database.close()
 
 
 def settled_query(after: Cursor, limit: int) -> Select[Any]:
