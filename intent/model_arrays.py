@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from intent.heads import Heads
+from intent.confidence import RiskTable
+from intent.heads import Heads, Stage
+from intent.model_numbers import RelevanceNumbers, Slopes
+from intent.relevance import Relevance
 
 Arrays = Mapping[str, NDArray[Any]]
 
 _INTEGERS = frozenset({"first"})
 _RISK = ("confidences", "n_wrong", "n_above")
-RELEVANCE = ("lexical", "vectors", "centre", "bias")
+_RELEVANCE = ("lexical", "vectors", "centre", "bias")
 """The arrays of a `Relevance`, in the order of its fields."""
 
 
@@ -35,7 +38,7 @@ def bytes_of(heads: Heads) -> bytes:
         arrays |= {"semantic_weights": semantic.weights, "semantic_bias": semantic.bias}
         arrays |= {"prototypes": semantic.prototypes, "first": semantic.first}
     if heads.relevance is not None:
-        arrays |= {f"relevance_{part}": getattr(heads.relevance, part) for part in RELEVANCE}
+        arrays |= {f"relevance_{part}": getattr(heads.relevance, part) for part in _RELEVANCE}
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
@@ -82,6 +85,20 @@ def checked(arrays: Arrays, *, n_rows: int, n_labels: int, has_relevance: bool =
         if starts[0] != 0 or any(end <= start for start, end in pairwise(starts)):
             raise ValueError(f"first does not give each of the {n_labels} labels a prototype")
     return arrays
+
+
+def stage_of(in_scope: Slopes, is_right: Slopes, arrays: Arrays, name: str) -> Stage:
+    """The stage of heads that has this name among the arrays."""
+    risk = RiskTable(*(arrays[f"{name}_{part}"] for part in _RISK))
+    return Stage(in_scope.confidence(), is_right.confidence(), risk)
+
+
+def relevance_of(numbers: RelevanceNumbers | None, arrays: Arrays) -> Relevance | None:
+    """What says which intents a text means besides; None where the heads are without."""
+    if numbers is None:
+        return None
+    lexical, vectors, centre, bias = (arrays[f"relevance_{part}"] for part in _RELEVANCE)
+    return Relevance(lexical, vectors, centre, bias, numbers.confidence.confidence(), numbers.least)
 
 
 def _shapes(arrays: Arrays, n_rows: int, n_labels: int) -> dict[str, tuple[int, ...]]:

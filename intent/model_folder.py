@@ -1,8 +1,9 @@
 """Model folders: heads on disk, with a manifest that says what they were fitted on and what they are worth.
 
 A folder holds `manifest.json`, `arrays.npz` and `vocabulary.txt` (one gram a line, in the order of the rows), and
-`encoder/` where the encoder was tuned for them. Only bytes that match the manifest's digests are loaded, and nothing in
-them is executed: the arrays are read without pickle.
+`encoder/` where the encoder was tuned for them; `success_heads.npz` where `retrain` found that what agents are good at
+shows in the request. Only bytes that match the manifest's digests are loaded, and nothing in them is executed: the
+arrays are read without pickle.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import platform
 import shutil
+from collections.abc import Mapping
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -18,13 +20,11 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from intent.confidence import RiskTable
 from intent.embedder import FileRecord
-from intent.heads import Heads, Stage
+from intent.heads import Heads
 from intent.lexical import Lexical
-from intent.model_arrays import RELEVANCE, Arrays, bytes_of, checked, read_arrays
-from intent.model_numbers import Numbers, Slopes
-from intent.relevance import Relevance
+from intent.model_arrays import bytes_of, checked, read_arrays, relevance_of, stage_of
+from intent.model_numbers import Numbers
 from intent.semantic import Semantic
 from models.errors import ModelError
 from models.exam_report import EXAM_FILE
@@ -32,12 +32,14 @@ from models.exam_report import EXAM_FILE
 MANIFEST_FILE = "manifest.json"
 ARRAYS_FILE = "arrays.npz"
 VOCABULARY_FILE = "vocabulary.txt"
+SUCCESS_FILE = "success_heads.npz"
+"""Not in every folder; kept and verified here, and read by those who know what it holds."""
 ENCODER_FOLDER = "encoder"
 RETRAIN_FOLDER = ".retrain"
 """What `retrain` keeps of a run that is not through."""
 
 FORMAT: Literal[1] = 1
-_FIX = "write the folder again with `agency-router train`"
+_ALWAYS = frozenset({ARRAYS_FILE, VOCABULARY_FILE})
 
 
 class Origin(BaseModel):
@@ -49,6 +51,7 @@ class Origin(BaseModel):
         n_examples: labelled texts it was fitted on.
         data: name of each source → sha256 of what was read.
         metrics: figures of the exam.
+        made_by: the command that wrote the folder; None where it does not say.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,6 +61,7 @@ class Origin(BaseModel):
     n_examples: int = 0
     data: dict[str, str] = Field(default_factory=dict)
     metrics: dict[str, Any] = Field(default_factory=dict)
+    made_by: Literal["train", "retrain"] | None = None
 
 
 class Manifest(Origin):
@@ -70,7 +74,7 @@ class Manifest(Origin):
         languages: what a part of the examples is in; none in folders of before they were told.
         numbers: the single numbers of the heads.
         versions: of Python and the libraries that made it.
-        files: records of the arrays and the vocabulary, by file name.
+        files: records of the arrays, the vocabulary and success heads, by file name.
     """
 
     format: Literal[1]
@@ -83,8 +87,10 @@ class Manifest(Origin):
 
     @model_validator(mode="after")
     def _holds_together(self) -> Self:
-        if set(self.files) != {ARRAYS_FILE, VOCABULARY_FILE}:
-            raise ValueError(f"files are {sorted(self.files)}, expected {[ARRAYS_FILE, VOCABULARY_FILE]}")
+        if set(self.files) - {SUCCESS_FILE} != _ALWAYS:
+            raise ValueError(
+                f"files are {sorted(self.files)}, expected {sorted(_ALWAYS)}, with or without {SUCCESS_FILE}"
+            )
         if len(set(self.labels)) < len(self.labels):
             raise ValueError("a label stands twice in labels")
         derived = labels_digest(self.labels)
@@ -94,9 +100,23 @@ class Manifest(Origin):
 
     @property
     def digest(self) -> str:
-        """The sha256, as hex, of all that decides how the model reads: equal digests read alike."""
+        """The sha256, as hex, of all that decides what the model does: equal digests read and choose alike."""
         parts = self.model_dump(mode="json", include={"encoder_id", "labels", "languages", "numbers", "files"})
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def heads_digest(self) -> str:
+        """The same of the classifiers alone; equal to `digest` where the folder holds nothing else."""
+        return self.with_files({name: self.files[name] for name in _ALWAYS}).digest
+
+    def with_files(self, files: Mapping[str, FileRecord]) -> Self:
+        """The manifest of a folder that holds these files instead."""
+        return self.model_copy(update={"files": dict(files)})
+
+    @property
+    def fix(self) -> str:
+        """What to do about a folder that is damaged."""
+        return _fix(self.made_by)
 
 
 def labels_digest(labels: tuple[str, ...]) -> str:
@@ -104,7 +124,9 @@ def labels_digest(labels: tuple[str, ...]) -> str:
     return sha256(json.dumps(labels).encode()).hexdigest()
 
 
-def save_heads(heads: Heads, folder: Path, origin: Origin, encoder: Path | None = None) -> Manifest:
+def save_heads(
+    heads: Heads, folder: Path, origin: Origin, encoder: Path | None = None, success: bytes | None = None
+) -> Manifest:
     """Write a model folder; an older one in its place is overwritten.
 
     Args:
@@ -112,6 +134,7 @@ def save_heads(heads: Heads, folder: Path, origin: Origin, encoder: Path | None 
         folder: is made where there is none.
         origin: for the manifest.
         encoder: folder of the encoder that was tuned for them, to be copied; None for one that is at hand anyway.
+        success: what `SUCCESS_FILE` holds; None writes none.
 
     Returns:
         The manifest that was written.
@@ -121,6 +144,7 @@ def save_heads(heads: Heads, folder: Path, origin: Origin, encoder: Path | None 
     """
     check_writable(folder)
     contents = {ARRAYS_FILE: bytes_of(heads), VOCABULARY_FILE: _vocabulary_of(heads.lexical)}
+    contents |= {} if success is None else {SUCCESS_FILE: success}
     manifest = Manifest(
         **origin.model_dump(),
         format=FORMAT,
@@ -134,7 +158,8 @@ def save_heads(heads: Heads, folder: Path, origin: Origin, encoder: Path | None 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / MANIFEST_FILE).unlink(missing_ok=True)  # last to come, first to go: half a folder has none
-        (folder / EXAM_FILE).unlink(missing_ok=True)  # of the model that was there before
+        for name in (EXAM_FILE, SUCCESS_FILE):  # of the model that was there before
+            (folder / name).unlink(missing_ok=True)
         shutil.rmtree(folder / ENCODER_FOLDER, ignore_errors=True)
         if encoder is not None:
             shutil.copytree(encoder, folder / ENCODER_FOLDER)
@@ -157,7 +182,7 @@ def check_writable(folder: Path) -> None:
     """
     try:
         found = {path.name for path in folder.iterdir()}
-        others = found - {MANIFEST_FILE, ARRAYS_FILE, VOCABULARY_FILE, ENCODER_FOLDER, EXAM_FILE, RETRAIN_FOLDER}
+        others = found - _ALWAYS - {MANIFEST_FILE, SUCCESS_FILE, ENCODER_FOLDER, EXAM_FILE, RETRAIN_FOLDER}
     except FileNotFoundError:
         return
     except OSError as error:
@@ -190,6 +215,8 @@ def load_heads(folder: Path, *, encoder_id: str | None = None) -> Heads:
         )
     content = _read_verified(folder, ARRAYS_FILE, manifest)
     words = _read_verified(folder, VOCABULARY_FILE, manifest).decode("utf-8")
+    for name in sorted(manifest.files.keys() - _ALWAYS):
+        _read_verified(folder, name, manifest)
     vocabulary = {gram: row for row, gram in enumerate(words.split("\n"))} if words else {}
     try:
         arrays = checked(
@@ -199,7 +226,7 @@ def load_heads(folder: Path, *, encoder_id: str | None = None) -> Heads:
             has_relevance=manifest.numbers.relevance is not None,
         )
     except ValueError as error:
-        raise ModelError(f"{folder / ARRAYS_FILE}: {error}; {_FIX}") from error
+        raise ModelError(f"{folder / ARRAYS_FILE}: {error}; {manifest.fix}") from error
     numbers = manifest.numbers
     semantic = None
     if "prototypes" in arrays:
@@ -209,14 +236,24 @@ def load_heads(folder: Path, *, encoder_id: str | None = None) -> Heads:
         labels=manifest.labels,
         lexical=Lexical(manifest.labels, vocabulary, idf, weights, bias, numbers.unseen_idf),
         semantic=semantic,
-        lexical_stage=_stage(numbers.lexical_in_scope, numbers.lexical_is_right, arrays, "lexical"),
-        full_stage=_stage(numbers.full_in_scope, numbers.full_is_right, arrays, "full"),
+        lexical_stage=stage_of(numbers.lexical_in_scope, numbers.lexical_is_right, arrays, "lexical"),
+        full_stage=stage_of(numbers.full_in_scope, numbers.full_is_right, arrays, "full"),
         lexical_weight=numbers.lexical_weight,
         early=numbers.early,
         languages=frozenset(manifest.languages),
-        relevance=_relevance(numbers, arrays),
-        digest=manifest.digest,
+        relevance=relevance_of(numbers.relevance, arrays),
+        digest=manifest.heads_digest,
     )
+
+
+def read_success(folder: Path) -> bytes | None:
+    """What `SUCCESS_FILE` holds; None where the manifest names none.
+
+    Raises:
+        ModelError: it is missing, or is not what the manifest says; or there is no manifest to be read.
+    """
+    manifest = read_manifest(folder)
+    return _read_verified(folder, SUCCESS_FILE, manifest) if SUCCESS_FILE in manifest.files else None
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -229,10 +266,16 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         return Manifest.model_validate_json(path.read_bytes())
     except OSError as error:
-        raise ModelError(f"{path} cannot be read ({error}); {_FIX}") from error
+        raise ModelError(f"{path} cannot be read ({error}); {_fix(None)}") from error
     except ValidationError as error:
         found = "; ".join(f"{'.'.join(map(str, each['loc'])) or 'manifest'}: {each['msg']}" for each in error.errors())
-        raise ModelError(f"{path} is not a model's manifest of format {FORMAT} ({found}); {_FIX}") from error
+        raise ModelError(f"{path} is not a model's manifest of format {FORMAT} ({found}); {_fix(None)}") from error
+
+
+def _fix(made_by: str | None) -> str:
+    if made_by is None:
+        return "write the folder again with the command that made it: `agency-router train` or `agency-router retrain`"
+    return f"write the folder again with `agency-router {made_by}`"
 
 
 def _vocabulary_of(lexical: Lexical) -> bytes:
@@ -244,20 +287,9 @@ def _read_verified(folder: Path, name: str, manifest: Manifest) -> bytes:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ModelError(f"{path} cannot be read ({error}), expected sha256 {expected}; {_FIX}") from error
+        raise ModelError(f"{path} cannot be read ({error}), expected sha256 {expected}; {manifest.fix}") from error
     found = sha256(content).hexdigest()
     if found != expected:
-        raise ModelError(f"{path} is not the file of the manifest: expected sha256 {expected}, found {found}; {_FIX}")
+        told = f"expected sha256 {expected}, found {found}"
+        raise ModelError(f"{path} is not the file of the manifest: {told}; {manifest.fix}")
     return content
-
-
-def _stage(in_scope: Slopes, is_right: Slopes, arrays: Arrays, name: str) -> Stage:
-    risk = RiskTable(*(arrays[f"{name}_{part}"] for part in ("confidences", "n_wrong", "n_above")))
-    return Stage(in_scope.confidence(), is_right.confidence(), risk)
-
-
-def _relevance(numbers: Numbers, arrays: Arrays) -> Relevance | None:
-    if numbers.relevance is None:
-        return None
-    lexical, vectors, centre, bias = (arrays[f"relevance_{part}"] for part in RELEVANCE)
-    return Relevance(lexical, vectors, centre, bias, numbers.relevance.confidence.confidence(), numbers.relevance.least)

@@ -12,14 +12,11 @@ from pydantic import ValidationError
 
 from feedback.promote import Check
 from intent.heads import Heads
-from intent.model_folder import ARRAYS_FILE, MANIFEST_FILE, VOCABULARY_FILE, load_heads, read_manifest
+from intent.model_folder import MANIFEST_FILE, load_heads, read_manifest
 from models.errors import ModelError
 from models.exam_report import EXAM_FILE, ExamReport
 from models.promotion import Promotion
 from router.stores.sqlite import sqlite_file
-
-_KEPT = (ARRAYS_FILE, VOCABULARY_FILE, EXAM_FILE, MANIFEST_FILE)
-"""The manifest last: a copy that was cut short has none."""
 
 
 class Examined(NamedTuple):
@@ -67,7 +64,8 @@ def keep(folder: Path, models: Path, digest: str) -> Path:
         return kept
     try:
         coming.mkdir(parents=True)
-        for name in _KEPT:
+        # the manifest last: a copy that was cut short has none
+        for name in (*read_manifest(folder).files, EXAM_FILE, MANIFEST_FILE):
             shutil.copyfile(folder / name, coming / name)
         if not _holds(coming, digest):
             raise ModelError(f"{folder} has changed while it was copied: promote it again")

@@ -167,4 +167,5 @@ def _origin(
         n_examples=found.n_examples,
         data=data,
         metrics=metrics,
+        made_by="train",
     )

@@ -143,6 +143,16 @@ def test_an_altered_file_is_told_with_both_digests(folder: Path, name: str) -> N
         load_heads(folder)
 
 
+def test_the_way_out_is_the_command_that_made_the_folder_or_both_where_it_is_not_known(tmp_path: Path) -> None:
+    for made_by, told in (("train", "`agency-router train`$"), ("retrain", "`agency-router retrain`$")):
+        save_heads(HEADS, tmp_path / made_by, ORIGIN.model_copy(update={"made_by": made_by}))
+        (tmp_path / made_by / ARRAYS_FILE).unlink()
+        with pytest.raises(ModelError, match=told):
+            load_heads(tmp_path / made_by)
+    with pytest.raises(ModelError, match="`agency-router train` or `agency-router retrain`$"):
+        load_heads(tmp_path)
+
+
 def altered(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
     manifest = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
     change(manifest)
