@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from models.errors import NotReadyError, OverloadedError, RouterError, UnauthenticatedError
-from router.endpoints.body import headers
+from router.endpoints.body import check_query, headers
 from router.endpoints.call import Call, Context
 from router.metrics import Metrics
 from router.one_write import N_AHEAD
@@ -103,12 +103,15 @@ async def gone(_request: Request, _error: Exception) -> Response:
 
 
 def handled(call: Call) -> Endpoint:
-    """The call's handler behind authentication, its errors as problem documents."""
+    """The call's handler behind authentication and a look at the query, its errors as problem documents."""
+    known = call.query_names
 
     async def endpoint(request: Request) -> Response:
         parts: Parts = request.state.parts
         try:
             grants = OPEN if call.is_open else await grants_of(request, parts)
+            if not call.takes_any_query:
+                check_query(request, known)
             if call.needs_cards and not parts["readiness"].ready.is_set():
                 raise NotReadyError("the cards are still being embedded", retry_after_ms=_RETRY_MS)
             return await call.handler(Context(request, parts, request.state.metrics, grants))

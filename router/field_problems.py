@@ -118,6 +118,26 @@ def unknown_field(name: str, known: Iterable[str]) -> str:
     return "unknown field"
 
 
+def unknown_parameter(name: str, known: Sequence[str]) -> str:
+    """The message for a query parameter that a call does not know.
+
+    >>> unknown_parameter("verison", ["namespace", "version"])
+    "unknown parameter; did you mean 'version'? Known are namespace, version"
+    >>> unknown_parameter("dry_run", ["namespace", "version"])
+    'unknown parameter; known are namespace, version'
+    >>> unknown_parameter("version", [])
+    'unknown parameter; this call takes none in its query'
+    """
+    if not known:
+        return "unknown parameter; this call takes none in its query"
+    meant, names = closest(name, known), ", ".join(known)
+    return (
+        f"unknown parameter; did you mean '{meant}'? Known are {names}"
+        if meant
+        else (f"unknown parameter; known are {names}")
+    )
+
+
 def closest(name: str, known: Iterable[str]) -> str | None:
     """The known name that `name` was probably meant to be; None if none is near.
 

@@ -68,7 +68,7 @@ _PROBLEM_TEXT = {
     410: "It was erased.",
     412: "Another one is in force than `If-Match` names.",
     413: "The body is too large.",
-    422: "Fields are wrong; each is named.",
+    422: "Fields or parameters are wrong; each is named.",
     429: "Too many requests at once.",
     500: "An error of ours.",
     503: "Starting, or the store is out of reach.",
@@ -208,8 +208,8 @@ def _responses(call: Call) -> dict[str, Any]:
         for name, more in (("headers", call.headers), ("links", call.links)):
             if more:
                 responses[str(status)][name] = {each: dict(said) for each, said in more.items()}
-    refusals = call.problems if call.is_open else (*call.problems, 401, 429, 503)
-    for status in sorted({*refusals, 500}):
+    shared = (500, *(() if call.is_open else (401, 429, 503)), *(() if call.takes_any_query else (422,)))
+    for status in sorted({*call.problems, *shared}):
         if str(status) not in responses:
             responses[str(status)] = {
                 "description": _PROBLEM_TEXT[status],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -10,12 +11,14 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.requests import Request
 
 from models.errors import BodyTooLargeError, FieldProblem, InvalidRequestError
-from router.field_problems import problems_of
+from router.field_problems import problems_of, unknown_parameter
 from router.numbers import plain
 from router.wire import loads
 
 T = TypeVar("T", bound=BaseModel)
 _DRAINED = 16
+_MAX_NAMED = 20
+_MAX_NAME_CHARS = 100
 
 
 async def read_json(request: Request, max_bytes: int, *, if_empty: bytes = b"") -> Any:
@@ -75,16 +78,37 @@ def headers(request: Request, name: bytes) -> list[bytes]:
     return [value for each, value in request.scope["headers"] if each == name]
 
 
+def check_query(request: Request, known: Sequence[str]) -> None:
+    """Refuse query parameters that a call does not know, and those that stand twice: what is ignored is misunderstood.
+
+    Args:
+        request: the request.
+        known: the parameters of the call; none of them is a list.
+
+    Raises:
+        InvalidRequestError: naming each, the first 20 of them.
+    """
+    if not request.scope["query_string"]:
+        return
+    given = Counter(name for name, _ in request.query_params.multi_items())
+    messages = {
+        name: "stands more than once" if name in known else unknown_parameter(name, known)
+        for name, n_times in given.items()
+        if n_times > 1 or name not in known
+    }
+    if not messages:
+        return
+    problems = [FieldProblem(name[:_MAX_NAME_CHARS], told) for name, told in list(messages.items())[:_MAX_NAMED]]
+    what = problems[0] if len(messages) == 1 else f"{len(messages)} query parameters are wrong"
+    raise InvalidRequestError(str(what), problems)
+
+
 def query(request: Request, name: str, kind: Any, default: Any = None) -> Any:
-    """A query parameter, checked against a type; InvalidRequestError where it does not fit or stands twice."""
+    """A query parameter, checked against a type; InvalidRequestError where it does not fit."""
     if not request.scope["query_string"]:
         return default
-    values = request.query_params.getlist(name)
-    if not values:
-        return default
-    if len(values) > 1:
-        raise _wrong(name, "stands more than once")
-    return checked(name, values[0], kind)
+    value = request.query_params.get(name)
+    return default if value is None else checked(name, value, kind)
 
 
 def checked(name: str, text: str, kind: Any) -> Any:

@@ -57,6 +57,8 @@ class Call:
         route: the path for Starlette where a parameter may hold slashes; None means as in `path`.
         is_open: needs no key.
         needs_cards: answers only once the first cards are in force.
+        takes_any_query: ignores query parameters that are not among `parameters`; a page may, elsewhere they are
+            refused.
         media_type: of the answer.
     """
 
@@ -75,5 +77,11 @@ class Call:
     route: str | None = None
     is_open: bool = False
     needs_cards: bool = True
+    takes_any_query: bool = False
     media_type: str = "application/json"
     tags: tuple[str, ...] = field(default=("routing",))
+
+    @property
+    def query_names(self) -> tuple[str, ...]:
+        """The query parameters that it knows."""
+        return tuple(parameter.name for parameter in self.parameters if parameter.where == "query")

@@ -93,6 +93,7 @@ CALLS = (
         answers={200: None},
         media_type="text/plain",
         needs_cards=False,
+        takes_any_query=True,
         tags=("operation",),
     ),
     Call(
@@ -104,6 +105,7 @@ CALLS = (
         answers={200: None},
         media_type="text/html",
         needs_cards=False,
+        takes_any_query=True,
         tags=("operation",),
     ),
     Call(
@@ -117,6 +119,7 @@ CALLS = (
         problems=(404,),
         media_type="*/*",
         needs_cards=False,
+        takes_any_query=True,
         tags=("operation",),
     ),
 )

@@ -112,7 +112,7 @@ def test_a_parameter_is_checked_or_its_default(text: str, value: int) -> None:
     assert query(request(query_string=text), "n", Percent, 50) == value
 
 
-@pytest.mark.parametrize("text", ["n=", "n=101", "n=x", "n=1&n=1", "n=1.5"])
+@pytest.mark.parametrize("text", ["n=", "n=101", "n=x", "n=1.5"])
 def test_a_parameter_that_does_not_fit_is_named(text: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         query(request(query_string=text), "n", Percent)
