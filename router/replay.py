@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from intent.embed_pool import EmbedPool
 from models.events import DecisionRow
 from models.ports import RecordStore
@@ -9,7 +11,7 @@ from router.replay_compare import check_answer, check_left_out, check_ranking
 from router.replay_redo import Redo, Redone
 from router.replay_world import World
 from router.replayed import PARTS, DifferentError, NotReplayableError, Replayed
-from router.sealed_record import SealedRecord, UnreadableError
+from router.sealed_record import SealedRecord, UnreadableError, is_of_before_seals
 from router.seals import Seal, chained, holds
 from router.stores.open import Store
 from router.stores.seals import SqlSeals
@@ -72,14 +74,16 @@ class Replayer:
             row: the record; None where it is gone.
         """
         if seal is not None and seal.erased_at is not None and row is None:
-            return Replayed(decision_id, "erased", detail=f"erased, or dropped at its age, at {seal.erased_at}")
+            at = datetime.fromtimestamp(seal.erased_at / 1000, UTC).isoformat(timespec="seconds")
+            return Replayed(decision_id, "erased", detail=f"erased, or dropped at its age, at {at}")
         if row is None:
             return Replayed(decision_id, "differs", "record", "the record is gone, and it is not noted as erased")
         broken = _broken(seal, before, row)
         try:
             record = SealedRecord.of(row)
         except UnreadableError as error:
-            if broken is not None and seal is not None:
+            never_had = seal is None and is_of_before_seals(row, await self._seals.first_at())
+            if broken is not None and not never_had:
                 return Replayed(decision_id, "differs", "record", f"{broken}; {error}")
             return Replayed(decision_id, "not_replayable", detail=str(error))
         altered = record.altered()

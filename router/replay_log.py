@@ -1,4 +1,4 @@
-"""Replaying all that is on record, and following the chain of seals, a page at a time."""
+"""Replaying all that is on record, also what has no seal, and following the chain of seals, a page at a time."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from models.events import DecisionRow
 from router.replay import Replayer
 from router.replayed import Replayed
+from router.sealed_record import is_of_before_seals
 from router.seals import GENESIS, Break, Seal, first_break
 from router.stores.seals import SqlSeals
 
@@ -44,15 +45,35 @@ class ChainReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Unsealed:
+    """What records without a seal there are.
+
+    Attributes:
+        n_before_seals: of a time before there were seals: nothing is known against them, and nothing for them.
+        n_lost: those that ought to have one; each counts among those that differ.
+        examples: ids of the first that are of before.
+    """
+
+    n_before_seals: int
+    n_lost: int
+    examples: Sequence[str]
+
+    def told(self) -> dict[str, Any]:
+        """As a JSON value."""
+        return {"n_before_seals": self.n_before_seals, "n_lost": self.n_lost, "examples": list(self.examples)}
+
+
+@dataclass(frozen=True, slots=True)
 class LogReport:
     """What became of replaying all.
 
     Attributes:
-        counts: decisions by verdict.
+        counts: decisions by verdict, without those of before there were seals.
         parts: of those that differ, by the first part.
         taken: how often something was taken as it was sealed.
         n_partial: decisions for more agents than are sealed.
         examples: the first that are not equal.
+        unsealed: records without a seal, whatever the limit.
         chain: of all seals, also of those before the ones that were replayed.
     """
 
@@ -61,6 +82,7 @@ class LogReport:
     taken: Mapping[str, int]
     n_partial: int
     examples: Sequence[Replayed]
+    unsealed: Unsealed
     chain: ChainReport
 
     def told(self) -> dict[str, Any]:
@@ -72,6 +94,7 @@ class LogReport:
             "taken": dict(self.taken),
             "n_partial": self.n_partial,
             "examples": [each.told() for each in self.examples],
+            "unsealed": self.unsealed.told(),
             "chain": self.chain.told(),
         }
 
@@ -97,13 +120,33 @@ async def follow_chain(seals: SqlSeals, *, progress: Progress) -> ChainReport:
     return ChainReport(n, n_erased, before[1], lost)
 
 
+class _Tally:
+    """Counts as a replay goes on."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.parts: Counter[str] = Counter()
+        self.taken: Counter[str] = Counter()
+        self.n_partial = 0
+        self.examples: list[Replayed] = []
+
+    def add(self, found: Replayed) -> None:
+        self.counts[found.verdict] += 1
+        self.taken.update(found.taken)
+        self.n_partial += found.is_partial
+        if found.part is not None:
+            self.parts[found.part] += 1
+        if found.verdict not in ("equal", "erased") and len(self.examples) < MOST_EXAMPLES:
+            self.examples.append(found)
+
+
 async def replay_log(seals: SqlSeals, replayer: Replayer, *, limit: int | None, progress: Progress) -> LogReport:
     """Replay the decisions on record in the order of their seals, and follow the chain over all of them.
 
     Args:
         seals: of them.
         replayer: makes them again.
-        limit: only the newest so many; None replays all.
+        limit: only the newest so many; None replays all. Records without a seal are looked for all the same.
         progress: told after each page.
 
     Raises:
@@ -113,25 +156,34 @@ async def replay_log(seals: SqlSeals, replayer: Replayer, *, limit: int | None, 
     n_seals, last = await seals.count()
     after = 0 if limit is None else max(0, last - limit)
     total = n_seals if limit is None else min(limit, n_seals)
-    counts: Counter[str] = Counter()
-    parts: Counter[str] = Counter()
-    taken: Counter[str] = Counter()
-    examples: list[Replayed] = []
-    n_partial = 0
+    tally = _Tally()
+    # what has lost its seal is named before what differs, of which there may be many
+    unsealed = await _unsealed(seals, replayer, tally)
+    n_lost = tally.counts.total()
     before = await seals.chain_at(after)
     async for page in _pages(seals, after):
         for seal, row in page:
-            found = await replayer.replay_sealed(seal.decision_id, seal, before, row)
+            tally.add(await replayer.replay_sealed(seal.decision_id, seal, before, row))
             before = seal.chain
-            counts[found.verdict] += 1
-            taken.update(found.taken)
-            n_partial += found.is_partial
-            if found.part is not None:
-                parts[found.part] += 1
-            if found.verdict not in ("equal", "erased") and len(examples) < MOST_EXAMPLES:
-                examples.append(found)
-        progress(counts.total(), total)
-    return LogReport(counts, parts, taken, n_partial, examples, chain)
+        progress(tally.counts.total() - n_lost, total)
+    return LogReport(tally.counts, tally.parts, tally.taken, tally.n_partial, tally.examples, unsealed, chain)
+
+
+async def _unsealed(seals: SqlSeals, replayer: Replayer, tally: _Tally) -> Unsealed:
+    """Look through the records without a seal; those that have lost it are replayed, which says so."""
+    since, n_before, n_lost, after = await seals.first_at(), 0, 0, ""
+    examples: list[str] = []
+    while page := await seals.unsealed(after, PAGE):
+        after = page[-1].decision_id
+        for row in page:
+            if is_of_before_seals(row, since):
+                n_before += 1
+                if len(examples) < MOST_EXAMPLES:
+                    examples.append(row.decision_id)
+            else:
+                n_lost += 1
+                tally.add(await replayer.replay_sealed(row.decision_id, None, GENESIS, row))
+    return Unsealed(n_before, n_lost, examples)
 
 
 async def _pages(seals: SqlSeals, after: int) -> AsyncIterator[Sequence[tuple[Seal, DecisionRow | None]]]:

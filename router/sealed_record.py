@@ -94,6 +94,23 @@ class SealedRecord:
         return [name for name, digest in found.items() if digests.get(name) != digest]
 
 
+def is_of_before_seals(row: DecisionRow, first_sealed_at: int | None) -> bool:
+    """Whether a record without a seal never had one; else it has lost it, or was slipped in.
+
+    Args:
+        row: a record that has none.
+        first_sealed_at: when the first decision was made that has one (epoch, milliseconds); None where none has.
+    """
+    if first_sealed_at is not None and row.happened_at >= first_sealed_at:
+        return False
+    try:
+        inputs = orjson.loads(row.inputs)
+    except orjson.JSONDecodeError:
+        return True
+    # what lists the digests of its sections was written together with a seal
+    return not (isinstance(inputs, dict) and "digests" in inputs)
+
+
 _GRANTS = ("permissions", "namespaces", "agent_ids")
 
 

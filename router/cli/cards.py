@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from router.cli.output import emit_json, fail, say, table
+from router.cli.output import FINDING, UNUSABLE, emit_json, fail, say, table
 from router.cli.training import embedder_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def lint(
 ) -> None:
     """Find schema gaps, duplicate and overlapping capabilities, generic and self-praising text.
 
-    Exit status 1 if a card cannot be read or a finding is an error.
+    Exit status: 0 no error; 1 a card is no card, or a finding is an error; 2 a file cannot be read.
     """
     from models.errors import ConfigError, RouterError
     from models.policy import Policy
@@ -48,9 +49,9 @@ def lint(
         embedder = embedder_of(None)
         found = lint_cards(read.cards, embedder.embed, rules, embedder.languages)
     except ConfigError as error:
-        _refuse(error, as_json)
+        _refuse(error, paths, as_json)
     except RouterError as error:
-        fail(str(error))
+        fail(str(error), UNUSABLE)
     for warning in read.warnings:
         say(f"note: {warning}")
     n_capabilities = sum(len(card.capabilities) for card in read.cards)
@@ -61,15 +62,19 @@ def lint(
     else:
         _show(found, len(read.cards), n_capabilities)
     if any(each.severity is Severity.ERROR for each in found):
-        raise typer.Exit(1)
+        raise typer.Exit(FINDING)
 
 
-def _refuse(error: ConfigError, as_json: bool) -> NoReturn:
+def _refuse(error: ConfigError, paths: list[Path], as_json: bool) -> NoReturn:
     """Name every problem of files that cannot be used, and end the command."""
+    from models.errors import CardError
+
     if as_json:
         problems = [asdict(problem) for problem in error.problems]
         emit_json({"cards": 0, "capabilities": 0, "findings": [], "code": error.code, "problems": problems})
-    fail(str(error))
+    # what is wrong on a card is what was looked for; a policy only says how to look
+    is_finding = isinstance(error, CardError) and all(path.exists() and os.access(path, os.R_OK) for path in paths)
+    fail(str(error), FINDING if is_finding else UNUSABLE)
 
 
 def _row(finding: Finding) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from router.cli.output import emit_json, fail, table
+from router.cli.output import UNUSABLE, emit_json, fail, table
 from router.cli.scratch import scratch
 from router.cli.training import flat
 
@@ -34,7 +34,7 @@ def routing(
     try:
         summary = asyncio.run(_evaluate(requests, cards, policy))
     except RouterError as error:
-        fail(str(error))
+        fail(str(error), UNUSABLE)
     if as_json:
         emit_json(summary)
         return
@@ -75,7 +75,7 @@ def intents(
             test, oos_test or [], train=train or [], val=val or [], model=model, encoder=encoder, cache=cache, seed=seed
         )
     except RouterError as error:
-        fail(str(error))
+        fail(str(error), UNUSABLE)
     if as_json:
         emit_json(summary)
     else:
@@ -97,7 +97,7 @@ def policy(
 ) -> None:
     """Estimate what another policy would have brought, from the log; which decisions flip.
 
-    Exit code: 0 the same, better, or not worse by more than --margin; 1 worse; 2 the command is wrong; 3 not known.
+    Exit status: 0 the same, better, or not worse by more than --margin; 1 worse; 2 nothing to look at; 3 not known.
     """
     from models.errors import RouterError
     from router.cli.evaluate_policy import evaluated, kind_of, show, since_ms
@@ -108,7 +108,7 @@ def policy(
             evaluated(log, policy, namespace=namespace, from_ms=from_ms, kind=kind, limit=limit, margin=margin)
         )
     except RouterError as error:
-        fail(str(error), 2)
+        fail(str(error), UNUSABLE)
     if as_json:
         emit_json(report)
     else:

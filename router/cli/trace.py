@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from router.cli.output import emit_json, fail, store_url, table
+from router.cli.output import UNUSABLE, emit_json, fail, store_url, table
 
 if TYPE_CHECKING:
     from models.events import EventRow
@@ -28,9 +28,9 @@ def trace(
     try:
         events = asyncio.run(_read(store_url(store), trace_id))
     except RouterError as error:
-        fail(str(error))
+        fail(str(error), UNUSABLE)
     if not events:
-        fail(f"there is no trace {trace_id!r} in {store_url(store)}")
+        fail(f"there is no trace {trace_id!r} in {store_url(store)}", UNUSABLE)
     told = [_told(seq, row) for seq, row in events]
     if as_json:
         emit_json({"trace_id": trace_id, "events": told})

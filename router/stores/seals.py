@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, Integer, Select, bindparam, func, insert, literal_column, select
+from sqlalchemy import Connection, Integer, Select, Update, bindparam, func, insert, literal_column, select, update
 
 from models.events import DecisionRow
 from router.seals import GENESIS, N_SALT_BYTES, Seal, chained, record_digest
@@ -78,6 +78,19 @@ def _unsealed(
     return [row for row, _ in found.values()], [draft for _, draft in found.values()]
 
 
+def note_erased(ids: Sequence[str], at_ms: int, name: str = "") -> Update:
+    """The statement that notes records as erased, to be executed while they are still there.
+
+    Args:
+        ids: of their decisions.
+        at_ms: when (epoch, milliseconds).
+        name: is not to be kept, be it that of a key.
+    """
+    asked = select(decisions.c.caller).where(decisions.c.decision_id == seals.c.decision_id).scalar_subquery()
+    kept = func.nullif(func.nullif(asked, ""), name)
+    return update(seals).where(seals.c.decision_id.in_(ids)).values(salt=None, erased_at=at_ms, caller=kept)
+
+
 class SqlSeals:
     """Reads seals."""
 
@@ -111,6 +124,18 @@ class SqlSeals:
 
         return await self._database.read(work)
 
+    async def first_at(self) -> int | None:
+        """When the first decision was made that has a seal (epoch, milliseconds); None where none has."""
+        query = select(seals.c.happened_at).order_by(seals.c.sequence).limit(1)
+        return await self._database.read(lambda connection: connection.execute(query).scalar_one_or_none())
+
+    async def unsealed(self, after: str, limit: int) -> Sequence[DecisionRow]:
+        """At most `limit` records that have no seal, by decision id, behind one; "" begins."""
+        query = unsealed_query(after, limit)
+        return await self._database.read(
+            lambda connection: [DecisionRow._make(row) for row in connection.execute(query)]
+        )
+
     async def count(self) -> tuple[int, int]:
         """How many seals there are, and how many were ever made: fewer means that the newest were taken away."""
         ever = literal_column("coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'seals'), 0)", Integer)
@@ -125,6 +150,17 @@ class SqlSeals:
 def _chain_at(connection: Connection, sequence: int) -> str:
     before = select(seals.c.chain).where(seals.c.sequence <= sequence).order_by(seals.c.sequence.desc()).limit(1)
     return connection.execute(before).scalar() or GENESIS
+
+
+def unsealed_query(after: str, limit: int) -> Select[tuple[object, ...]]:
+    """Records along their key, without those whose ids stand in the index of the seals."""
+    is_sealed = select(seals.c.decision_id).where(seals.c.decision_id == decisions.c.decision_id).exists()
+    return (
+        select(*_RECORD)
+        .where(decisions.c.decision_id > after, ~is_sealed)
+        .order_by(decisions.c.decision_id)
+        .limit(limit)
+    )
 
 
 def page_query(after: int, limit: int) -> Select[tuple[object, ...]]:

@@ -242,10 +242,12 @@ async def test_a_seal_that_was_altered_breaks_the_chain_there(copied: Made) -> N
 
 async def test_an_erased_record_says_so_and_the_chain_holds(copied: Made) -> None:
     store, ids = copied
-    altered(store, "UPDATE seals SET salt = NULL, erased_at = 5 WHERE decision_id = ?", ids["selected"])
+    when = "UPDATE seals SET salt = NULL, erased_at = 1764522000000 WHERE decision_id = ?"
+    altered(store, when, ids["selected"])
     altered(store, "DELETE FROM decisions WHERE decision_id = ?", ids["selected"])
     found = await replayed(store, ids["selected"])
     assert (found.verdict, found.part) == ("erased", None)
+    assert found.detail == "erased, or dropped at its age, at 2025-11-30T17:00:00+00:00"
     async with open_store(f"sqlite:///{store}") as opened:
         report = await follow_chain(opened.seals, progress=lambda done, n: None)
     assert (report.broken, report.n_erased) == (None, 1)
@@ -266,12 +268,55 @@ async def test_a_record_that_is_gone_without_a_note_is_found(copied: Made) -> No
     assert (found.verdict, found.part) == ("differs", "record")
 
 
+INSERT_OLD = """INSERT INTO decisions SELECT ?, trace_id, caller, namespace, action, reason, intent, agent_id, request,
+    answer, ?, ?, session_id, asker FROM decisions WHERE decision_id = ?"""
+
+
 async def test_a_record_of_before_inputs_were_sealed_is_not_replayable(copied: Made) -> None:
     store, ids = copied
-    altered(store, "UPDATE decisions SET inputs = '{\"seed\": 7}' WHERE decision_id = ?", ids["selected"])
-    altered(store, "DELETE FROM seals WHERE decision_id = ?", ids["selected"])
-    found = await replayed(store, ids["selected"])
+    altered(store, INSERT_OLD, "old", '{"seed": 7}', 5, ids["selected"])
+    found = await replayed(store, "old")
     assert (found.verdict, found.part) == ("not_replayable", None)
+
+
+async def test_a_record_without_a_seal_that_is_not_of_before_was_slipped_in(copied: Made) -> None:
+    store, ids = copied
+    altered(store, INSERT_OLD, "late", '{"seed": 7}', 2**50, ids["selected"])
+    found = await replayed(store, "late")
+    assert (found.verdict, found.part) == ("differs", "record")
+    assert "it has no seal" in (found.detail or "")
+
+
+async def test_records_without_a_seal_are_counted_apart_and_those_that_lost_it_differ(copied: Made) -> None:
+    store, ids = copied
+    for name, inputs, at_ms in (("old1", "{}", 5), ("old2", "no JSON", 6), ("late", "{}", 2**50)):
+        altered(store, INSERT_OLD, name, inputs, at_ms, ids["selected"])
+    async with open_store(f"sqlite:///{store}") as opened, replayer(store) as found:
+        report = await replay_log(opened.seals, found, limit=3, progress=lambda done, n: None)
+    assert report.unsealed.told() == {"n_before_seals": 2, "n_lost": 1, "examples": ["old1", "old2"]}
+    assert (report.counts, report.parts) == ({"equal": 3, "differs": 1}, {"record": 1})
+    assert [each.decision_id for each in report.examples] == ["late"]
+    assert report.chain.broken is None
+
+
+async def test_seals_that_were_all_taken_away_without_a_trace_are_missed(copied: Made) -> None:
+    store, _ = copied
+    n = altered(store, "DELETE FROM seals")
+    altered(store, "DELETE FROM sqlite_sequence WHERE name = 'seals'")
+    async with open_store(f"sqlite:///{store}") as opened, replayer(store) as found:
+        report = await replay_log(opened.seals, found, limit=None, progress=lambda done, n: None)
+    assert report.chain.broken is None
+    assert (report.counts, report.unsealed.n_lost) == ({"differs": n}, n)
+
+
+async def test_a_seal_that_was_taken_away_breaks_the_chain_whatever_is_made_of_its_record(copied: Made) -> None:
+    store, ids = copied
+    altered(store, "DELETE FROM seals WHERE decision_id = ?", ids["selected"])
+    altered(store, "UPDATE decisions SET inputs = '{}', happened_at = 5 WHERE decision_id = ?", ids["selected"])
+    async with open_store(f"sqlite:///{store}") as opened, replayer(store) as found:
+        report = await replay_log(opened.seals, found, limit=None, progress=lambda done, n: None)
+    assert report.unsealed.n_before_seals == 1
+    assert report.chain.broken is not None
 
 
 async def test_there_is_no_replay_of_a_decision_that_never_was(made: Made) -> None:

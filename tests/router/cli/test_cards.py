@@ -81,7 +81,7 @@ def test_cards_that_cannot_be_read_are_all_told_on_stderr_with_status_1(tmp_path
 
 def test_cards_that_cannot_be_read_are_told_as_json_too(tmp_path: Path) -> None:
     code, found, errors = read(tmp_path / "none.yaml")
-    assert code == 1
+    assert code == 2
     assert found["code"] == "card_invalid"
     assert found["problems"] == [
         {"path": str(tmp_path / "none.yaml"), "message": "there is no such file or folder", "line": None}
@@ -89,11 +89,11 @@ def test_cards_that_cannot_be_read_are_told_as_json_too(tmp_path: Path) -> None:
     assert errors.startswith("error: ")
 
 
-def test_a_faulty_policy_is_told_with_status_1(tmp_path: Path) -> None:
+def test_a_faulty_policy_is_told_with_status_2(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("rulez: []", encoding="utf-8")
     code, _, errors = invoke(SHOP / "cards.yaml", "--policy", policy)
-    assert code == 1
+    assert code == 2
     assert "did you mean 'rules'?" in errors
 
 

@@ -42,13 +42,13 @@ def test_wrong_lines_are_told_with_their_numbers(tmp_path: Path) -> None:
     path = tmp_path / "requests.jsonl"
     path.write_text('{"request": {}, "expect": {}}\n{"request": 5, "expect": {}}\n', encoding="utf-8")
     code, out, errors = invoke("--requests", str(path), *SHOP_OPTIONS, "--json")
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert "line 2, request: expected a mapping, got the number 5" in errors
 
 
 def test_a_missing_file_and_missing_options_are_told(tmp_path: Path) -> None:
     code, _, errors = invoke("--requests", str(tmp_path / "none.jsonl"))
-    assert (code, "none.jsonl cannot be read" in errors) == (1, True)
+    assert (code, "none.jsonl cannot be read" in errors) == (2, True)
     assert invoke()[0] == 2
 
 
@@ -56,4 +56,4 @@ def test_wrong_cards_are_told(tmp_path: Path) -> None:
     cards = tmp_path / "cards.yaml"
     cards.write_text("agent_id: a\ncapabilities: [{intent: b, quality: 7}]\n", encoding="utf-8")
     code, out, errors = invoke("--requests", str(REQUESTS), "--cards", str(cards), "--json")
-    assert (code, out, "quality" in errors) == (1, "", True)
+    assert (code, out, "quality" in errors) == (2, "", True)

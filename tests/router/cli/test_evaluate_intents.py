@@ -96,7 +96,7 @@ def test_wrong_files_and_folders_are_told(tmp_path: Path) -> None:
         (("--train", test, "--test", empty), "no labelled texts"),
     ):
         code, stdout, stderr = invoke(*arguments, "--json")
-        assert (code, stdout, told in stderr) == (1, "", True)
+        assert (code, stdout, told in stderr) == (2, "", True)
 
 
 def test_sets_of_intents_are_examined_as_sets(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_a_log_without_failures_is_told_with_exit_0(tmp_path: Path, url: str) ->
 
 def test_what_cannot_be_used_is_named(tmp_path: Path, url: str) -> None:
     code, out, errors = invoke("--log", f"sqlite:///{tmp_path / 'none.db'}")
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert "there is no store" in errors
     assert list(tmp_path.iterdir()) == []
 
@@ -84,11 +84,11 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, url: str) -> None:
     assert "--since: 'yesterday' is no instant; write it as 2026-01-31" in errors
 
     code, _, errors = invoke("--log", url, "--since", "2100-01-01", "--html", str(tmp_path / "no" / "page.html"))
-    assert code == 1
+    assert code == 2
     assert "--html:" in errors
     assert "cannot be written" in errors
     code, _, errors = invoke("--log", f"sqlite:///{tmp_path}/none.db", "--html", str(tmp_path))
     assert (code, errors) == (
-        1,
+        2,
         f"error: --html: {tmp_path} cannot be written; name a file in a folder that there is\n",
     )

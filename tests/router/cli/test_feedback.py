@@ -159,7 +159,7 @@ def test_an_export_replaces_nothing_unasked(url: str, tmp_path: Path) -> None:
     out = tmp_path / "log.jsonl"
     out.write_text("mine", encoding="utf-8")
     code, _, errors = invoke("export", str(out), "--store", url)
-    assert (code, out.read_text(encoding="utf-8")) == (1, "mine")
+    assert (code, out.read_text(encoding="utf-8")) == (2, "mine")
     assert "--force" in errors
     assert invoke("export", str(out), "--store", url, "--force")[0] == 0
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
@@ -168,5 +168,5 @@ def test_an_export_replaces_nothing_unasked(url: str, tmp_path: Path) -> None:
 
 def test_where_no_file_can_be_made_it_is_told(url: str, tmp_path: Path) -> None:
     code, _, errors = invoke("export", str(tmp_path / "none" / "log.jsonl"), "--store", url)
-    assert code == 1
+    assert code == 2
     assert "cannot be written" in errors

@@ -98,12 +98,12 @@ def test_rolling_back_says_what_has_changed_and_is_told_in_the_trail(url: str, f
 
 def test_folders_and_stores_that_are_none_are_told(url: str, folder: Path, tmp_path: Path) -> None:
     code, out, errors = invoke("promote", str(tmp_path / "none"), "--store", url, "--json")
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert "manifest.json cannot be read" in errors
     missing = f"sqlite:///{tmp_path}/none.db"
     for command in (["promote", str(folder)], ["rollback"]):
         code, out, errors = invoke(*command, "--store", missing, "--json")
-        assert (code, out) == (1, "")
+        assert (code, out) == (2, "")
         assert "there is no store" in errors
     assert not (tmp_path / "none.db").exists()
 

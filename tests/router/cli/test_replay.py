@@ -91,8 +91,8 @@ def test_a_folder_that_holds_no_model_is_named(made: tuple[Path, dict[str, str]]
 
 def test_a_store_or_a_decision_that_is_not_there_is_named(made: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     code, _, errors = invoke("d1", "--store", f"sqlite:///{tmp_path}/none.db")
-    assert code == 1
+    assert code == 2
     assert "there is no store" in errors
     code, _, errors = invoke("d1", "--store", f"sqlite:///{made[0]}")
-    assert code == 1
+    assert code == 2
     assert "there is no decision 'd1'" in errors

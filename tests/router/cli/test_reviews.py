@@ -88,5 +88,5 @@ def test_what_is_wrong_is_told(url: str, arguments: tuple[str, ...], status: int
 def test_no_store_is_made_for_a_look(tmp_path: Path) -> None:
     missing = tmp_path / "none.db"
     code, _, errors = invoke("list", "--store", f"sqlite:///{missing}")
-    assert (code, missing.exists()) == (1, False)
+    assert (code, missing.exists()) == (2, False)
     assert "there is no store" in errors

@@ -77,7 +77,7 @@ def test_a_caller_is_erased_and_what_it_taught_stays(url: str) -> None:
     told = json.loads(out)
     assert (told["complete"], told["erased"]["decisions"], told["erased"]["usage"]) == (True, 120, 1)
     code, out, errors = invoke("export", AGENT, "--store", url)
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert "nothing is kept" in errors
     assert asyncio.run(evidence(url)) == ((1.0, 1.0), {""})
 
@@ -100,5 +100,5 @@ def test_people_are_told_what_was_erased_and_what_a_service_still_holds(url: str
 
 def test_no_store_is_made_for_a_look(tmp_path: Path) -> None:
     code, _, errors = invoke("export", "x", "--store", f"sqlite:///{tmp_path / 'none.db'}")
-    assert (code, (tmp_path / "none.db").exists()) == (1, False)
+    assert (code, (tmp_path / "none.db").exists()) == (2, False)
     assert "there is no store" in errors

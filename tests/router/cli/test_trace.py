@@ -68,13 +68,13 @@ def test_the_store_may_come_from_the_environment(url: str) -> None:
 
 def test_a_trace_that_is_not_there_is_told(url: str) -> None:
     code, out, errors = invoke("none", "--store", url, "--json")
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert "there is no trace 'none'" in errors
 
 
 def test_a_store_that_is_not_there_is_told_and_not_made(tmp_path: Path) -> None:
     code, out, errors = invoke("mine", "--store", f"sqlite:///{tmp_path}/wrong.db", "--json")
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert "there is no store" in errors
     assert list(tmp_path.iterdir()) == []
-    assert invoke("mine", "--store", "mysql://x")[0] == 1
+    assert invoke("mine", "--store", "mysql://x")[0] == 2
