@@ -40,35 +40,66 @@ NAMES = (
 """The features, in order."""
 
 _MAX_CHARS = 8192
-_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
-_NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
-_SENTENCE_END = re.compile(r"[.!?。！？]+(?:\s|$)")
-_QUANTITY = re.compile(
-    r"[%$€£¥°]|\b(?:percent|half|twice|double|dozen|each|per|total|average|rate)\b|每|一半|平均|总共", re.I
-)
-_MATH = re.compile(r"[+*/=<>^±×÷√∑∫≤≥≠∈∀∃→∞−]|(?<=\d)\s*-\s*(?=\d)")
-_FORMULA = re.compile(r"\\[a-zA-Z]+|\b[a-zA-Z]\s?[=^]\s?\S|\b[a-z]\([a-z]\)|\b(?:sin|cos|tan|log|ln|sqrt|mod)\b")
-_CODE = re.compile(
-    r"```|\b(?:def|return|import|class|function|print|assert|lambda|void|SELECT)\b|[{};]|==|\w\(\w*\)|=>"
-)
-_QUOTED = re.compile(r'"[^"]{2,}"|“[^“”]{2,}”|「[^「」]{2,}」')
-_WHAT = re.compile(r"\bwhat\b|什么|甚麼", re.I)
-_WHICH = re.compile(r"\b(?:which|following)\b|哪", re.I)
-_WHO = re.compile(r"\b(?:who|whom|whose)\b|谁|誰", re.I)
-_WHEN_WHERE = re.compile(r"\b(?:when|where)\b|何时|哪里|哪裡", re.I)
-_WHY_HOW = re.compile(r"\b(?:why|how)\b|为什么|怎么|怎麼|如何", re.I)
-_HOW_MANY = re.compile(r"\bhow (?:many|much|far|long|old|often)\b|多少|几个|幾個", re.I)
-_NEGATION = re.compile(
-    r"\b(?:not|no|never|none|nor|neither|except|without|least|false|cannot|\w+n't)\b|不|没|沒|除了", re.I
-)
-_OPTION = re.compile(r"^[ \t]{0,9}\(?[A-Ha-h1-8][.):][ \t]*(.*)$", re.M)
-_STATEMENT = re.compile(r"\b(?:statement|clue|step|case)s?\s*\(?\d|\b(?:i|ii|iii|iv)\.|^[ \t]{0,9}[-*•]\s", re.I | re.M)
-_GAP = re.compile(r"_{2,}|\.{3,}|…")
-_CONDITION = re.compile(
-    r"\b(?:if|unless|suppose|assume|given|let|must|only|every|all|any|exactly)\b|如果|假设|必须", re.I
-)
 _LONG = 9
 """Letters from which on a word is long."""
+
+_RUN = re.compile(r"\w+")
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_OPTION = re.compile(r"[ \t]{0,9}\(?[A-Ha-h1-8][.):][ \t]*(.*)$")
+
+# Words are looked up, and a pattern is tried only where something of it is there: a caller waits meanwhile.
+_CODE_WORDS = ("def", "return", "import", "class", "function", "print", "assert", "lambda", "void", "SELECT")
+_WORDS = {
+    "what": "what",
+    "which": "which following",
+    "who": "who whom whose",
+    "when_where": "when where",
+    "why_how": "why how",
+    "negations": "not no never none nor neither except without least false cannot",
+    "conditions": "if unless suppose assume given let must only every all any exactly",
+    "quantities": "percent half twice double dozen each per total average rate",
+    "formulas": "sin cos tan log ln sqrt mod",
+    "code": " ".join(_CODE_WORDS).lower(),
+}
+_OF_WORD = {word: name for name, words in _WORDS.items() for word in words.split()}
+_CHINESE = {
+    "what": ("什么", "甚麼"),
+    "which": ("哪",),
+    "who": ("谁", "誰"),
+    "when_where": ("何时", "哪里", "哪裡"),
+    "why_how": ("为什么", "怎么", "怎麼", "如何"),
+    "how_many": ("多少", "几个", "幾個"),
+    "negations": ("不", "没", "沒", "除了"),
+    "conditions": ("如果", "假设", "必须"),
+    "quantities": ("每", "一半", "平均", "总共", "€", "£", "¥", "°"),
+}
+_PATTERNS = {
+    "sentences": re.compile(r"[.!?。！？](?:\s|$)"),
+    "numbers": re.compile(r"\d+(?:[.,:/]\d+)*"),
+    "math_signs": re.compile(r"[+*/=<>^±×÷√∑∫≤≥≠∈∀∃→∞−]|(?<=\d)\s*-\s*(?=\d)"),
+    "formulas": re.compile(r"\\[a-zA-Z]+|\b[a-zA-Z]\s?[=^]\s?\S|\b[a-z]\([a-z]\)|\b(?:sin|cos|tan|log|ln|sqrt|mod)\b"),
+    "code": re.compile(rf"```|\b(?:{'|'.join(_CODE_WORDS)})\b|[{{}};]|==|\w\(\w*\)|=>"),
+    "quoted": re.compile(r'"[^"]{2,}"|“[^“”]{2,}”|「[^「」]{2,}」'),
+    "how_many": re.compile(r"\bhow (?:many|much|far|long|old|often)\b", re.I),
+    "negations": re.compile(r"\wn't\b", re.I),
+    "statements": re.compile(
+        r"\b(?:statement|clue|step|case)s?\s*\(?\d|\b(?:i|ii|iii|iv)\.|^[ \t]{0,9}[-*•]\s", re.I | re.M
+    ),
+    "gaps": re.compile(r"_{2,}|\.{3,}|…"),
+}
+_PIECES = {
+    "sentences": ".!?。！？",
+    "math_signs": "+*/=<>^±×÷√∑∫≤≥≠∈∀∃→∞−",
+    "formulas": "\\=^(",
+    "code": "`{};=(",
+    "quoted": '"“「',
+    "how_many": ("how ",),
+    "negations": ("n't",),
+    "statements": ("statement", "clue", "step", "case", "i.", "iv.", "-", "*", "•"),
+    "gaps": ("__", "...", "…"),
+}
+_ASCII_PIECES = {name: [piece for piece in pieces if piece.isascii()] for name, pieces in _PIECES.items()}
+_DIGITS, _CAPITALS = b"0123456789", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def text_features(text: str) -> list[float]:
@@ -82,36 +113,66 @@ def text_features(text: str) -> list[float]:
     (1.1, True, 0.0)
     """
     text = text[:_MAX_CHARS]
-    words = _WORD.findall(text)
-    n_chars, n_words = max(1, len(text)), max(1, len(words))
-    options: list[str] = _OPTION.findall(text)
-    return [
-        log1p(len(text)),
-        log1p(len(words)),
-        sum(map(len, words)) / n_words,
-        sum(len(word) >= _LONG for word in words) / n_words,
-        _count(_SENTENCE_END, text),
-        log1p(text.count("\n")),
-        sum(map(str.isdigit, text)) / n_chars,
-        _count(_NUMBER, text),
-        _count(_QUANTITY, text),
-        _count(_MATH, text),
-        _count(_FORMULA, text),
-        _count(_CODE, text),
-        _count(_QUOTED, text),
-        log1p(text.count("?") + text.count("？")),
-        *(_count(each, text) for each in (_WHAT, _WHICH, _WHO, _WHEN_WHERE, _WHY_HOW, _HOW_MANY, _NEGATION)),
-        log1p(len(options)),
-        log1p(sum(map(len, options)) / max(1, len(options))),
-        _count(_STATEMENT, text),
-        _count(_GAP, text),
-        sum(map(str.isupper, text)) / n_chars,
-        log1p(text.count("(") + text.count("[") + text.count("（")),
-        log1p(text.count(",") + text.count("，") + text.count("、")),
-        _count(_CONDITION, text),
-        sum(ord(letter) > 127 for letter in text) / n_chars,
+    is_ascii = text.isascii()
+    n_digits, n_capitals, n_foreign = _letters(text, is_ascii)
+    counts = _counts(text, n_digits, is_ascii)
+    lengths = list(map(len, _WORD.findall(text)))
+    n_chars, n_words = max(1, len(text)), max(1, len(lengths))
+    options = [found[1] for line in text.split("\n") if (found := _OPTION.match(line))]
+    values = {
+        "characters": log1p(len(text)),
+        "words": log1p(len(lengths)),
+        "word_length": sum(lengths) / n_words,
+        "long_words": sum([length >= _LONG for length in lengths]) / n_words,
+        "lines": log1p(text.count("\n")),
+        "digits": n_digits / n_chars,
+        "questions": log1p(text.count("?") + text.count("？")),
+        "options": log1p(len(options)),
+        "option_length": log1p(sum(map(len, options)) / max(1, len(options))),
+        "capitals": n_capitals / n_chars,
+        "brackets": log1p(text.count("(") + text.count("[") + text.count("（")),
+        "commas": log1p(text.count(",") + text.count("，") + text.count("、")),
+        "foreign": n_foreign / n_chars,
+    }
+    return [values[name] if name in values else log1p(counts.get(name, 0)) for name in NAMES]
+
+
+def _letters(text: str, is_ascii: bool) -> tuple[int, int, int]:
+    """How many are digits, capitals, and beyond ASCII."""
+    raw = text.encode("ascii", "ignore")
+    if is_ascii:
+        n_digits, n_capitals = (len(raw) - len(raw.translate(None, kind)) for kind in (_DIGITS, _CAPITALS))
+        return n_digits, n_capitals, 0
+    return sum(map(str.isdigit, text)), sum(map(str.isupper, text)), len(text) - len(raw)
+
+
+def _counts(text: str, n_digits: int, is_ascii: bool) -> dict[str, int]:
+    """What words and patterns count; what is not there may be left out."""
+    lowered = text.lower()
+    counts: dict[str, int] = {}
+    for run in _RUN.findall(lowered):
+        if run in _OF_WORD:
+            name = _OF_WORD[run]
+            counts[name] = counts.get(name, 0) + 1
+    counts["quantities"] = counts.get("quantities", 0) + text.count("%") + text.count("$")
+    if not is_ascii:
+        for name, words in _CHINESE.items():
+            counts[name] = counts.get(name, 0) + sum(map(text.count, words))
+    tried = [
+        name
+        for name, pieces in (_ASCII_PIECES if is_ascii else _PIECES).items()
+        if True in [piece in lowered for piece in pieces]
     ]
-
-
-def _count(pattern: re.Pattern[str], text: str) -> float:
-    return log1p(sum(1 for _ in pattern.finditer(text)))
+    if n_digits:
+        tried.append("numbers")
+        if "-" in text and "math_signs" not in tried:
+            tried.append("math_signs")
+    if "formulas" in counts and "formulas" not in tried:
+        tried.append("formulas")
+    if "code" in counts and "code" not in tried:
+        counts["code"] = sum([run in _CODE_WORDS for run in _RUN.findall(text)])
+    for name in tried:
+        found = sum([1 for _ in _PATTERNS[name].finditer(text)])
+        # these two stand beside words; of the others the pattern says all
+        counts[name] = found + counts.get(name, 0) if name in ("negations", "how_many") else found
+    return counts
