@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from pathlib import Path
@@ -8,7 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from router.cli.main import app
+from router.stores.open import open_store
 from tests.router.replay_history import altered, make_history
+from tests.router.stores.samples import decision
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +68,27 @@ def test_the_chain_is_followed_to_its_end(made: tuple[Path, dict[str, str]]) -> 
     code, _, errors = invoke("--chain", "--store", f"sqlite:///{store}")
     assert f"{told['n_seals']} seals" in errors
     assert told["head"] in errors.replace("\n", "")
+
+
+def test_records_without_a_seal_are_told_and_only_those_that_ought_to_have_one_are_a_finding(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+
+    async def make() -> None:
+        async with open_store(url) as store:
+            await store.records.append([decision(decision_id=name) for name in ("old", "new")])
+
+    asyncio.run(make())
+    altered(tmp_path / "store.db", "DELETE FROM seals")
+    altered(tmp_path / "store.db", "DELETE FROM sqlite_sequence WHERE name = 'seals'")
+    code, out, errors = invoke("--all", "--store", url)
+    assert (code, "2 records have no seal: written before there were seals (new, old)" in errors) == (0, True)
+    altered(tmp_path / "store.db", "UPDATE decisions SET inputs = '{\"digests\": {}}' WHERE decision_id = 'new'")
+    code, out, errors = invoke("--all", "--store", url)
+    assert (code, "1 records have no seal, and ought to have one" in errors) == (1, True)
+    code, out, _ = invoke("--all", "--store", url, "--json")
+    told = json.loads(out)
+    assert (code, told["n"], told["verdicts"]) == (1, 1, {"differs": 1})
+    assert told["unsealed"] == {"n_before_seals": 1, "n_lost": 1, "examples": ["old"]}
 
 
 @pytest.mark.parametrize(
