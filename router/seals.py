@@ -30,6 +30,8 @@ class Seal(NamedTuple):
         digest: `record_digest` of the record as it was written.
         chain: `chained` of the seal before and this one.
         erased_at: epoch, milliseconds; None while the record is kept.
+        caller: name of the key with which an erased record was asked for, so that nobody else hears of it; None where
+            keys were off or the name was erased too, and while the record itself tells it.
     """
 
     sequence: int
@@ -39,6 +41,7 @@ class Seal(NamedTuple):
     chain: str
     happened_at: int
     erased_at: int | None = None
+    caller: str | None = None
 
 
 def record_digest(salt: str, row: DecisionRow) -> str:

@@ -8,6 +8,7 @@ import orjson
 from starlette.responses import Response
 
 from models.errors import FieldProblem, InvalidRequestError, NotFoundError, RequestError
+from models.key import ADMIN
 from models.outcome import Outcome, Receipt
 from router.endpoints.body import parsed, read_json
 from router.endpoints.call import Call, Context
@@ -39,9 +40,14 @@ async def post_feedback(context: Context) -> Response:
 async def _settled(outcomes: list[Outcome], context: Context) -> list[Receipt | RequestError]:
     """Receipts and errors; that a decision was erased is told apart from that there never was one."""
     parts = context.parts
-    found = await parts["live"].settlement.settle(outcomes, context.grants)
+    grants, seals = context.grants, parts["store"].seals
+    found = await parts["live"].settlement.settle(outcomes, grants)
+
+    def may_tell(caller: str) -> bool:
+        return grants.has(ADMIN) or (grants.caller == caller and bool(caller))
+
     return [
-        await missing(outcome.decision_id, parts["store"].seals, each) if isinstance(each, NotFoundError) else each
+        await missing(outcome.decision_id, seals, each, may_tell) if isinstance(each, NotFoundError) else each
         for outcome, each in zip(outcomes, found, strict=True)
     ]
 

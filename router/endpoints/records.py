@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, get_args
 
 import orjson
@@ -87,7 +88,7 @@ async def get_decision(context: Context) -> Response:
     row = await context.parts["journal"].decision(decision_id)
     unseen = NotFoundError(f"there is no decision {decision_id!r}")
     if row is None:
-        raise await missing(decision_id, context.parts["store"].seals, unseen)
+        raise await missing(decision_id, context.parts["store"].seals, unseen, partial(_may_see, context))
     if not _may_see(context, row.caller):
         raise unseen
     return Response(_record(row), media_type="application/json")
@@ -98,7 +99,8 @@ async def replay_decision(context: Context) -> Response:
     decision_id = checked("decision_id", context.request.path_params["decision_id"], Identifier)
     journal = context.parts["journal"]
     row = await journal.decision(decision_id)
-    if row is not None and not _may_see(context, row.caller):
+    asked_by = (await context.parts["store"].seals.seal(decision_id))[0] if row is None else row
+    if asked_by is None or not _may_see(context, asked_by.caller or ""):
         raise NotFoundError(f"there is no decision {decision_id!r}")
     if journal.pending_decision(decision_id) is not None:
         await journal.stored(_STORED_MS)  # its seal is made when it is stored

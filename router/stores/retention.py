@@ -9,7 +9,8 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, o
 
 from models.review import ReviewState
 from router.stores.database import Database, insert_or_keep
-from router.stores.tables import decisions, events, meta, outcomes, reviews, seals, shadows, tickets
+from router.stores.seals import note_erased
+from router.stores.tables import decisions, events, meta, outcomes, reviews, shadows, tickets
 from router.stores.ticket_queries import ENDED
 
 _KEY = "redaction_key"
@@ -43,8 +44,7 @@ class SqlRetention:
 
         def work(connection: Connection) -> int:
             ids = connection.execute(query).scalars().all()
-            note = update(seals).where(seals.c.decision_id.in_(ids)).values(salt=None, erased_at=at_ms)
-            connection.execute(note)
+            connection.execute(note_erased(ids, at_ms))
             for table in (shadows, decisions):
                 connection.execute(delete(table).where(table.c.decision_id.in_(ids)))
             return len(ids)

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Table, and_, delete, func, select, update
 from models.events import UsageRow, WeightRow
 from models.subject import ERASED_CALLER, Erased, Subject, SubjectRecord, SubjectSums
 from router.stores.database import Database
+from router.stores.seals import note_erased
 from router.stores.subject_queries import ids_query, of_subject, records_of, span_of, task_of, ticket_of
 from router.stores.tables import (
     decisions,
@@ -77,6 +78,8 @@ class SqlSubjects:
         erased = await self._database.write(lambda connection: _erase_name(connection, subject.name))
         if erased.tickets:
             self._tickets_gone()
+        while await self._database.write(partial(_unname_seals, name=subject.name)):
+            pass
         if not await self._database.read(lambda connection: _is_key(connection, subject.name)):
             return erased
         after = 0
@@ -123,8 +126,7 @@ def _erase_records(connection: Connection, subject: Subject, at_ms: int, limit: 
             and_(repeats.c.caller.in_({row.caller for row in rows}), repeats.c.decision_id.in_(ids)),
         ),
     )
-    note = update(seals).where(seals.c.decision_id.in_(ids)).values(salt=None, erased_at=at_ms)
-    connection.execute(note)
+    connection.execute(note_erased(ids, at_ms, subject.name))
     telling = [trace for trace in traces if subject.name in trace]
     # others' events of the same trace stay, under no name
     connection.execute(update(events).where(events.c.trace_id.in_(telling)).values(trace_id=ERASED_CALLER))
@@ -144,6 +146,13 @@ def _erase_name(connection: Connection, name: str) -> Erased:
         # the learner has moved what there was to others' before
         evidence=_gone(connection, weights, and_(weights.c.caller == name, weights.c.n == 0, weights.c.s == 0)),
     )
+
+
+def _unname_seals(connection: Connection, name: str) -> bool:
+    """Take the name off some seals that kept it as that of a key; whether there may be more."""
+    named = select(seals.c.sequence).where(seals.c.caller == name).limit(_SWEEP)
+    change = update(seals).where(seals.c.sequence.in_(named)).values(caller=None)
+    return connection.execute(change).rowcount == _SWEEP
 
 
 def _fold_usage(connection: Connection, name: str) -> int:

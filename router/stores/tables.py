@@ -92,7 +92,11 @@ seals = Table(
     Column("chain", Text, nullable=False),
     Column("happened_at", BigInteger, nullable=False),
     Column("erased_at", BigInteger),
+    Column("caller", Text),
     Index("seals_decision_id", "decision_id", unique=True),
+    Index(
+        "seals_caller", "caller", sqlite_where=text("caller IS NOT NULL"), postgresql_where=text("caller IS NOT NULL")
+    ),
     sqlite_autoincrement=True,
 )
 

@@ -31,7 +31,7 @@ async def kept(store: Store, n: int) -> list[int]:
 async def test_the_oldest_decisions_go_first_with_their_shadows_and_leave_their_seals(
     store: Store, tmp_path: Path
 ) -> None:
-    rows = [made(number) for number in range(10)]
+    rows = [made(number, caller="web") for number in range(10)]
     await store.records.append([*rows, *(ShadowRow(row.decision_id, 1, "{}", row.happened_at) for row in rows)])
     assert [await store.retention.drop_decisions(7, 5000, 3) for _ in range(4)] == [3, 3, 1, 0]
     assert await kept(store, 10) == [7, 8, 9]
@@ -39,6 +39,7 @@ async def test_the_oldest_decisions_go_first_with_their_shadows_and_leave_their_
     page = await store.seals.page(0, 100)
     assert [seal.erased_at for seal, _ in page] == [5000] * 7 + [None] * 3
     assert [seal.salt is None for seal, _ in page] == [True] * 7 + [False] * 3
+    assert [seal.caller for seal, _ in page] == ["web"] * 7 + [None] * 3
     assert first_break((0, GENESIS), page)[1] is None
     with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
         assert connection.execute("SELECT count(*) FROM shadows").fetchone() == (3,)

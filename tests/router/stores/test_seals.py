@@ -150,4 +150,4 @@ def test_a_record_that_can_never_be_stored_is_refused() -> None:
 
 
 def test_a_seal_names_its_columns() -> None:
-    assert Seal._fields == ("sequence", "decision_id", "salt", "digest", "chain", "happened_at", "erased_at")
+    assert Seal._fields == ("sequence", "decision_id", "salt", "digest", "chain", "happened_at", "erased_at", "caller")

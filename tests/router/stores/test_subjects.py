@@ -168,6 +168,31 @@ async def test_a_key_erases_only_what_was_asked_with_it(store: Store) -> None:
     assert (Subject(KEY, KEY).is_whole, Subject(SESSION).is_whole) == (True, True)
 
 
+@pytest.mark.parametrize(
+    ("subject", "told"),
+    [(Subject(SESSION), KEY), (Subject(AGENT), KEY), (Subject(SESSION, KEY), KEY), (Subject(KEY), None)],
+)
+async def test_the_seal_of_an_erased_record_tells_its_key_unless_that_is_what_was_erased(
+    store: Store, subject: Subject, told: str | None
+) -> None:
+    await fill(store, decided(1), decided(2, "s-8", "bot", "key-8"))
+    await erase(store, subject)
+    [seal, other] = [seal for seal, _ in await store.seals.page(0, 10)]
+    assert (seal.erased_at, seal.caller) == (5000, told)
+    assert (other.erased_at, other.caller) == (None, None)
+
+
+async def test_a_key_that_is_erased_later_is_taken_off_the_seals_too(store: Store, path: Path) -> None:
+    await fill(store, decided(1), decided(2), decided(3, caller="key-8"), decided(4, caller=""))
+    await erase(store, Subject(SESSION))
+    assert [seal.caller for seal, _ in await store.seals.page(0, 10)] == [KEY, KEY, "key-8", None]
+    await erase(store, Subject(KEY))
+    assert [seal.caller for seal, _ in await store.seals.page(0, 10)] == [None, None, "key-8", None]
+    with closing(sqlite3.connect(path)) as connection:
+        plan = connection.execute("EXPLAIN QUERY PLAN SELECT sequence FROM seals WHERE caller = ? LIMIT 9", ("a",))
+        assert "seals_caller" in str(plan.fetchall())
+
+
 async def test_erasing_again_erases_nothing(store: Store) -> None:
     await fill(store, decided(1))
     await erase(store, Subject(SESSION))
