@@ -15,8 +15,8 @@ PRODUCT_SCALE = 0.3
 N_AXES = 20
 """Main directions of the embeddings that are multiplied with each other and with the wording."""
 
-_LIMIT = 4.0
-_PRODUCT_LIMIT = 5.0
+LIMIT = 4.0
+PRODUCT_LIMIT = 5.0
 _LEAST_SCALE = 1e-3
 
 Floats = NDArray[np.float32]
@@ -104,14 +104,14 @@ class Features:
         return np.hstack([EMBEDDING_SCALE * vectors, plain, products]).astype(np.float32, copy=False)
 
     def _plain(self, features: Floats) -> Floats:
-        found: Floats = np.clip((features - self.means) / self.scales, -_LIMIT, _LIMIT)
+        found: Floats = np.clip((features - self.means) / self.scales, -LIMIT, LIMIT)
         return found
 
     def _products(self, plain: Floats, vectors: Floats) -> Floats:
-        along = np.clip((vectors - self.centre) @ self.axes.T, -_LIMIT, _LIMIT)
+        along = np.clip((vectors - self.centre) @ self.axes.T, -LIMIT, LIMIT)
         factors = np.hstack([plain, along])
         left, right = np.triu_indices(factors.shape[1])
-        products: Floats = np.clip(factors[:, left] * factors[:, right], -_PRODUCT_LIMIT, _PRODUCT_LIMIT)
+        products: Floats = np.clip(factors[:, left] * factors[:, right], -PRODUCT_LIMIT, PRODUCT_LIMIT)
         return products
 
 

@@ -20,7 +20,7 @@ HALF_TRUST = 1000
 _VERSION = 1
 _MAX_AGENTS = 10_000
 _MAX_BYTES = 1 << 28
-_MAX_LOGIT = 30.0
+MAX_LOGIT = 30.0
 _OF_FEATURES = ("means", "scales", "centre", "axes", "product_means")
 _OWN = ("full", "plain", "landmarks")
 
@@ -90,7 +90,7 @@ class SuccessHeads:
         is_known = nearness >= self.least
         wording = rows[:, self.features.of_wording]
         logits = np.where(is_known[:, None], _logits(self.full, rows), _logits(self.plain, wording))
-        bounded = np.clip(logits.astype(np.float64), -_MAX_LOGIT, _MAX_LOGIT)
+        bounded = np.clip(logits.astype(np.float64), -MAX_LOGIT, MAX_LOGIT)
         return Predictions(1 / (1 + np.exp(-bounded)), nearness, is_known)
 
     def blended(self, agent: str, posterior_mean: float, predicted: float) -> float:

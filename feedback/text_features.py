@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from math import log1p
 
 NAMES = (
@@ -87,18 +88,19 @@ _PATTERNS = {
     ),
     "gaps": re.compile(r"_{2,}|\.{3,}|…"),
 }
-_PIECES = {
-    "sentences": ".!?。！？",
-    "math_signs": "+*/=<>^±×÷√∑∫≤≥≠∈∀∃→∞−",
-    "formulas": "\\=^(",
-    "code": "`{};=(",
-    "quoted": '"“「',
-    "how_many": ("how ",),
-    "negations": ("n't",),
-    "statements": ("statement", "clue", "step", "case", "i.", "iv.", "-", "*", "•"),
-    "gaps": ("__", "...", "…"),
-}
-_ASCII_PIECES = {name: [piece for piece in pieces if piece.isascii()] for name, pieces in _PIECES.items()}
+_SIGNS = [
+    (name, frozenset(signs))
+    for name, signs in (
+        ("sentences", ".!?。！？"),
+        ("math_signs", "+*/=<>^±×÷√∑∫≤≥≠∈∀∃→∞−"),
+        ("formulas", "\\=^("),
+        ("code", "`{};=("),
+        ("quoted", '"“「'),
+        ("statements", "-*•"),
+    )
+]
+"""Without one of its signs a pattern is not found, but for what `_tried` knows of them."""
+_NUMBERED = ("statement", "clue", "step", "case")
 _DIGITS, _CAPITALS = b"0123456789", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -158,17 +160,7 @@ def _counts(text: str, n_digits: int, is_ascii: bool) -> dict[str, int]:
     if not is_ascii:
         for name, words in _CHINESE.items():
             counts[name] = counts.get(name, 0) + sum(map(text.count, words))
-    tried = [
-        name
-        for name, pieces in (_ASCII_PIECES if is_ascii else _PIECES).items()
-        if True in [piece in lowered for piece in pieces]
-    ]
-    if n_digits:
-        tried.append("numbers")
-        if "-" in text and "math_signs" not in tried:
-            tried.append("math_signs")
-    if "formulas" in counts and "formulas" not in tried:
-        tried.append("formulas")
+    tried = _tried(lowered, counts, n_digits > 0)
     if "code" in counts and "code" not in tried:
         counts["code"] = sum([run in _CODE_WORDS for run in _RUN.findall(text)])
     for name in tried:
@@ -176,3 +168,26 @@ def _counts(text: str, n_digits: int, is_ascii: bool) -> dict[str, int]:
         # these two stand beside words; of the others the pattern says all
         counts[name] = found + counts.get(name, 0) if name in ("negations", "how_many") else found
     return counts
+
+
+def _tried(lowered: str, counts: Mapping[str, int], has_digits: bool) -> set[str]:
+    """The patterns that may be found."""
+    letters = set(lowered)
+    tried = {name for name, signs in _SIGNS if not signs.isdisjoint(letters)}
+    if has_digits:
+        tried.add("numbers")
+        if "-" in letters:
+            tried.add("math_signs")
+        if True in [word in lowered for word in _NUMBERED]:
+            tried.add("statements")
+    if "." in letters and ("i." in lowered or "iv." in lowered):
+        tried.add("statements")
+    if "__" in lowered or "..." in lowered or "…" in letters:
+        tried.add("gaps")
+    if "formulas" in counts:
+        tried.add("formulas")
+    if "n't" in lowered:
+        tried.add("negations")
+    if "why_how" in counts and "how " in lowered:
+        tried.add("how_many")
+    return tried

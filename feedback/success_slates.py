@@ -1,0 +1,165 @@
+"""Slates: success heads as they are asked while a caller waits, of a few agents about one request. NumPy only."""
+
+from __future__ import annotations
+
+from math import exp, isfinite
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from feedback.success_features import EMBEDDING_SCALE, LIMIT, PRODUCT_LIMIT, PRODUCT_SCALE, Floats
+from feedback.success_heads import MAX_LOGIT, SuccessHeads, trust
+from feedback.text_features import NAMES, text_features
+from models.card import AgentKey
+
+_MOST_VALUES = 1 << 23
+"""Of weights that are held ready for slates that were asked for, 32 MiB."""
+
+_N_FIRST = 128
+"""Landmarks that are looked at first; mostly one of them is near enough."""
+
+
+class Foretold(NamedTuple):
+    """What its head says of an agent.
+
+    Attributes:
+        predicted: the probability that it does well on the request, 0..1.
+        trust: how much that counts beside the posterior, 0..1.
+    """
+
+    predicted: float
+    trust: float
+
+
+class _Heads(NamedTuple):
+    """Weights, so that a row needs neither scaling nor centring.
+
+    Attributes:
+        weights: float32, shape (n_agents, n_columns).
+        bias: float32, shape (n_agents,).
+    """
+
+    weights: Floats
+    bias: Floats
+
+    def of(self, places: NDArray[np.intp]) -> _Heads:
+        return _Heads(self.weights[places], self.bias[places])
+
+
+class _Slate(NamedTuple):
+    """The heads of some agents.
+
+    Attributes:
+        trusts: of each agent; None where it has no head.
+        full: of those that have one, in their order; so is `plain`.
+    """
+
+    trusts: tuple[float | None, ...]
+    full: _Heads
+    plain: _Heads
+
+
+class Slates:
+    """The same predictions as those of `SuccessHeads.predict`, in a tenth of the time.
+
+    Attributes:
+        encoder_id: of the encoder whose vectors are understood.
+    """
+
+    def __init__(self, heads: SuccessHeads) -> None:
+        features, n_features = heads.features, len(NAMES)
+        dim, n_axes = features.dim, len(features.axes)
+        self.encoder_id = heads.encoder_id
+        self._dim = dim
+        self._scales, self._shifts = 1 / features.scales, features.means / features.scales
+        self._axes, self._offsets = features.axes, features.axes @ features.centre
+        self._left, self._right = np.triu_indices(n_features + n_axes)
+        self._left_of_wording, self._right_of_wording = np.triu_indices(n_features)
+        self._first, self._others = (np.ascontiguousarray(part) for part in np.split(heads.landmarks, [_N_FIRST]))
+        self._least = heads.least
+        of_wording = features.of_wording[n_features:] - dim - n_features
+        self._full = _folded(heads.full, dim, dim + n_features, features.product_means)
+        self._plain = _folded(heads.plain, 0, n_features, features.product_means[of_wording])
+        self._trusts = [trust(n_outcomes) for n_outcomes in heads.n_outcomes.tolist()]
+        self._place_of = {agent: place for place, agent in enumerate(heads.agents)}
+        self._slates: dict[tuple[AgentKey, ...], _Slate] = {}
+        self._n_values = 0
+
+    def foretell(self, agents: tuple[AgentKey, ...], text: str, vector: bytes) -> tuple[Foretold | None, ...]:
+        """What the heads say of agents, in their order; None where there is no head, () where there is none at all.
+
+        Args:
+            agents: those that one decision is about.
+            text: as it was written.
+            vector: its embedding, little-endian float32 of unit length.
+
+        Raises:
+            ValueError: the vector has another length, or is none.
+        """
+        slate = self._slates.get(agents) or self._slate(agents)
+        if not len(slate.full.bias):
+            return ()
+        logits = self._logits(slate, text, vector).tolist()
+        if not all(map(isfinite, logits)):
+            raise ValueError("the heads say nothing that is a number")
+        found = iter([1 / (1 + exp(-min(max(logit, -MAX_LOGIT), MAX_LOGIT))) for logit in logits])
+        return tuple([None if weight is None else Foretold(next(found), weight) for weight in slate.trusts])
+
+    def _logits(self, slate: _Slate, text: str, vector: bytes) -> Floats:
+        if len(vector) != 4 * self._dim:
+            raise ValueError(f"a vector has {len(vector)} bytes, expected {4 * self._dim}")
+        values = np.frombuffer(vector, dtype="<f4")
+        plain = _bounded(np.array(text_features(text), dtype=np.float32) * self._scales - self._shifts, LIMIT)
+        if not self._is_known(values):
+            products = plain.take(self._left_of_wording) * plain.take(self._right_of_wording)
+            row = np.concatenate((plain, _bounded(products, PRODUCT_LIMIT)))
+            unknown: Floats = slate.plain.weights @ row + slate.plain.bias
+            return unknown
+        factors = np.concatenate((plain, _bounded(self._axes @ values - self._offsets, LIMIT)))
+        products = _bounded(factors.take(self._left) * factors.take(self._right), PRODUCT_LIMIT)
+        known: Floats = slate.full.weights @ np.concatenate((values, plain, products)) + slate.full.bias
+        return known
+
+    def _is_known(self, values: Floats) -> bool:
+        nearest = float((self._first @ values).max())
+        if nearest < self._least and len(self._others):
+            nearest = float((self._others @ values).max())
+        if not isfinite(nearest):
+            raise ValueError("the vector is none: its values are not all finite")
+        return nearest >= self._least
+
+    def _slate(self, agents: tuple[AgentKey, ...]) -> _Slate:
+        names = ["/".join(agent) for agent in agents]
+        places = np.array([self._place_of[name] for name in names if name in self._place_of], dtype=np.intp)
+        trusts = tuple([self._trusts[self._place_of[name]] if name in self._place_of else None for name in names])
+        slate = _Slate(trusts, self._full.of(places), self._plain.of(places))
+        # an entry without heads holds names only, which is to be bounded too
+        self._n_values += slate.full.weights.size + slate.plain.weights.size + 1000
+        if self._n_values > _MOST_VALUES:
+            self._slates.clear()
+            self._n_values = slate.full.weights.size + slate.plain.weights.size + 1000
+        self._slates[agents] = slate
+        return slate
+
+
+def _folded(heads: Floats, dim: int, n_before: int, product_means: Floats) -> _Heads:
+    """Heads for rows that are neither scaled nor centred.
+
+    Args:
+        heads: the intercept last.
+        dim: so many first columns are those of the embedding.
+        n_before: the columns before those of the products.
+        product_means: float32, shape (n_products,).
+    """
+    weights = heads[:, :-1].copy()
+    weights[:, :dim] *= EMBEDDING_SCALE
+    weights[:, n_before:] *= PRODUCT_SCALE
+    return _Heads(weights, heads[:, -1] - weights[:, n_before:] @ product_means)
+
+
+def _bounded(values: Floats, limit: float) -> Floats:
+    # np.clip takes three times as long
+    np.minimum(values, limit, out=values)
+    np.maximum(values, -limit, out=values)
+    return values
