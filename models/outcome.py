@@ -80,16 +80,23 @@ class Effect(StrEnum):
     LATE = "late"
 
 
+NOBODY = "nobody"
+"""Who is charged with the outcome of a call to an agent that the router could not have named to its caller."""
+
+
 class Receipt(Answer):
     """An outcome that is stored.
 
     Attributes:
         effect: `accepted`; `amended`, it replaced an earlier one; `duplicate`, it changed nothing; `late`, it counts,
             but its lease was over.
-        charged_to: who it was charged to: agent, dependency, request, caller or router.
+        charged_to: who it was charged to: agent, dependency, request, caller or router; nobody where the caller called
+            an agent of its own choice that the router could not have named to it.
+        learned: whether the router learned from it what the agent is worth.
     """
 
     decision_id: str
     attempt: int
     effect: Effect
     charged_to: str
+    learned: bool

@@ -9,7 +9,7 @@ from models.card import AgentCard, AgentKey
 from models.errors import ConflictError, FieldProblem, InvalidRequestError, NotFoundError, RequestError
 from models.events import HOUR_MS, OutcomeRow, Row, UsageRow
 from models.key import ADMIN
-from models.outcome import Effect, Outcome, OutcomeStatus, Receipt
+from models.outcome import NOBODY, Effect, Outcome, OutcomeStatus, Receipt
 from models.ports import Clock
 from router.journal import Journal
 from router.learning import Learning
@@ -92,7 +92,7 @@ class Settlement:
             raise InvalidRequestError(f"attempt: {message}", [FieldProblem("attempt", message)])
         before = opened.told.get(outcome.attempt)
         if before is not None and _is_same(before.outcome, outcome):
-            return _receipt(outcome, Effect.DUPLICATE, before.charged)
+            return _receipt(opened, outcome, Effect.DUPLICATE)
         if before is not None and outcome.idempotency_key == before.outcome.idempotency_key is not None:
             self._watch(opened, is_first=False, is_odd=True)
             raise ConflictError(f"the key {outcome.idempotency_key!r} came with another outcome of this attempt before")
@@ -122,7 +122,7 @@ class Settlement:
         earlier = None if before is None else before.outcome
         learned += self._corrections.rows(opened, outcome, earlier, snapshot.policy, wall_ms)
         self._journal.put([*self._rows(opened, outcome, charged, before, wall_ms), *learned])
-        return _receipt(outcome, effect, charged.party.value)
+        return _receipt(opened, outcome, effect)
 
     def _watch(self, opened: OpenDecision, *, is_first: bool, is_odd: bool) -> Sequence[Row]:
         at_ms = int(self._clock.now_ms())
@@ -149,7 +149,8 @@ class Settlement:
     ) -> list[Row]:
         cards = self._registry.snapshot.card_of
         at_ms = wall_ms if before is None else before.at_ms
-        told = {"status": outcome.status, "attempt": outcome.attempt, "charged_to": charged.party}
+        party = NOBODY if opened.is_foreign else charged.party.value
+        told = {"status": outcome.status, "attempt": outcome.attempt, "charged_to": party}
         steps: list[Step] = [("invoke", outcome.status.value, told, outcome.tokens or 0, outcome.latency_ms or 0.0)]
         steps += [step_of(change) for change in self._live.told_changes()]
         rows: list[Row] = [
@@ -175,8 +176,15 @@ def _contradicts(one: Outcome, other: Outcome) -> bool:
     return (one.status in _SUCCEEDED) != (other.status in _SUCCEEDED)
 
 
-def _receipt(outcome: Outcome, effect: Effect, charged: str) -> Receipt:
-    return Receipt.of(decision_id=outcome.decision_id, attempt=outcome.attempt, effect=effect, charged_to=charged)
+def _receipt(opened: OpenDecision, outcome: Outcome, effect: Effect) -> Receipt:
+    told = opened.told[outcome.attempt]
+    return Receipt.of(
+        decision_id=outcome.decision_id,
+        attempt=outcome.attempt,
+        effect=effect,
+        charged_to=NOBODY if opened.is_foreign else told.charged,
+        learned=told.learnt is not None,
+    )
 
 
 def _outcome_row(opened: OpenDecision, outcome: Outcome, charged: str, wall_ms: int, learnt: str | None) -> OutcomeRow:

@@ -99,6 +99,11 @@ class OpenDecision:
         """In whose name its outcomes are learned from: the key's, as a key may speak in many names."""
         return self.key or self.caller
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the caller called an agent that could not have been named to it here: that speaks for nobody."""
+        return self.is_shadow and not self.intents
+
     def follows(self, attempt: int, status: str) -> Step | None:
         """The step that the plan takes after this end of an attempt."""
         return next((step for step in self.steps[attempt:] if status in step.on), None)

@@ -6,16 +6,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import orjson
 import pytest
 
 from models.card import AgentCard
 from models.decision import Action, Reason, RouteDecision
 from models.errors import ForbiddenError
-from models.events import LearnerRow, OutcomeRow, WeightRow
+from models.events import LearnerRow, OutcomeRow, SpanRow, WeightRow
 from models.outcome import Outcome
 from models.policy import IntentPolicy, NamespacePolicy, Policy
 from router.permit import OPEN, Grants
 from router.service import Ids
+from router.spans import events_of
 from tests.builders import capability, card, request
 from tests.service_builders import Desk, key_grants, service_of
 
@@ -336,12 +338,32 @@ async def test_nothing_is_learned_of_a_choice_that_the_router_could_not_have_mad
     )
     decision = await desk.route(request(None, intent="echo", caller={}, caller_choice=choice), grants)
     assert any("caller_choice" in each for each in decision.degraded)
-    for status in ("failed", "succeeded"):
+    receipts = []
+    for status in ("failed", "succeeded", "succeeded", "cancelled"):
         outcome = Outcome.model_validate({"decision_id": decision.decision_id, "status": status})
-        [receipt] = await settled(desk, desk.settlement.settle([outcome], grants))
-        assert receipt.charged_to == "agent"
+        receipts += await settled(desk, desk.settlement.settle([outcome], grants))
         desk.live.opened._decisions.clear()
+    assert [each.effect for each in receipts] == ["accepted", "amended", "duplicate", "amended"]
+    assert {(each.charged_to, each.learned) for each in receipts} == {("nobody", False)}
     assert desk.learning.learner.version == 0
+    events = [each for row in desk.records.rows if isinstance(row, SpanRow) for each in events_of(row.row)]
+    charged = [orjson.loads(each.payload)["charged_to"] for each in events if each.event_type == "invoke"]
+    assert charged == ["nobody"] * 3
+
+
+async def test_a_receipt_says_whether_the_outcome_or_its_amendment_was_learned_from() -> None:
+    desk = desk_of()
+    decision = await routed(desk, caller_choice={"agent_id": "b"})
+    told = [await post(desk, decision, status) for status in ("failed", "succeeded", "succeeded", "cancelled")]
+    assert [(each.effect, each.charged_to, each.learned) for each in told] == [
+        ("accepted", "agent", True), ("amended", "agent", True), ("duplicate", "agent", True),
+        ("amended", "caller", False),
+    ]  # fmt: skip
+    desk.learning.learner.freeze("by hand", 0)
+    told = [await post(desk, decision, status) for status in ("failed", "failed")]
+    assert [(each.effect, each.charged_to, each.learned) for each in told] == [
+        ("amended", "agent", False), ("duplicate", "agent", False),
+    ]  # fmt: skip
 
 
 async def test_a_key_cannot_shadow_into_a_namespace_that_it_does_not_reach() -> None:

@@ -63,7 +63,9 @@ async def test_an_outcome_gives_the_place_back_and_is_stored() -> None:
     assert decision.lease is not None
     assert (decision.lease.id, in_flight(desk)) == (decision.decision_id, 1)
     receipt = await post(desk, decision, latency_ms=120, tokens=50)
-    assert receipt == Receipt(decision_id=decision.decision_id, attempt=1, effect=Effect.ACCEPTED, charged_to="agent")
+    assert receipt == Receipt(
+        decision_id=decision.decision_id, attempt=1, effect=Effect.ACCEPTED, charged_to="agent", learned=True
+    )
     assert in_flight(desk) == 0
     [row] = [row for row in desk.records.rows if isinstance(row, OutcomeRow)]
     assert (row.decision_id, row.attempt, row.charged) == (decision.decision_id, 1, "agent")

@@ -166,7 +166,12 @@ def test_a_caller_that_shadows_keeps_its_choice_and_its_outcomes_teach(serve: Se
     answer = client.post("/route", json={**ECHO, "caller_choice": {"agent_id": "concierge"}}).json()
     assert (answer["action"], answer["lease"], answer["target"]["agent_id"]) == ("invoke", None, "orders_desk")
     outcome = {"decision_id": answer["decision_id"], "status": "succeeded"}
-    assert client.post("/feedback", json=outcome).json()["charged_to"] == "agent"
+    receipt = client.post("/feedback", json=outcome).json()
+    assert (receipt["charged_to"], receipt["learned"]) == ("agent", True)
     taught = [each for each in weights(client)["agents"] if each["intents"].get("cancel_order", {}).get("n_outcomes")]
     assert [each["agent_id"] for each in taught] == ["concierge"]
     problem(client.post("/route", json={**ECHO, "caller_choice": {"agent": "x"}}), 422, "invalid_request")
+    foreign = client.post("/route", json={**ECHO, "caller_choice": {"agent_id": "nobody-we-know"}}).json()
+    for status, effect in (("failed", "accepted"), ("succeeded", "amended"), ("succeeded", "duplicate")):
+        receipt = client.post("/feedback", json={"decision_id": foreign["decision_id"], "status": status}).json()
+        assert (receipt["effect"], receipt["charged_to"], receipt["learned"]) == (effect, "nobody", False)
