@@ -98,13 +98,19 @@ class WhyNot(Answer):
 
 
 class Candidate(Answer):
-    """An agent that was looked at; only permitted ones are ever listed."""
+    """An agent that was looked at; only permitted ones are ever listed.
+
+    Attributes:
+        predicted: the probability that it does well on this very request, as its success head says; None where none was
+            asked. The feature `quality` is made of it and of what is known of the intent.
+    """
 
     agent_id: str
     namespace: str
     version: str
     intent: str
     cost_level: int
+    predicted: Share | None = None
     features: Features | None = None
     contributions: Contributions | None = None
     merit: float | None = None

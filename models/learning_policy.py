@@ -89,6 +89,7 @@ class LearningPolicy(Contract):
         caller_share: of the evidence on an agent's intent one caller has at most this share, once others have posted.
         caller_free: so many outcomes of a caller count beyond that share, up to one more than all others have told.
         exponents: whether exponents of the merit are learned; those of the policy are where they begin.
+        heads: whether the success heads of the model in force are blended into the posteriors.
         max_rise: most by which an agent's share of an intent may rise within an hour; None limits nothing.
         drift: detection of agents that got worse.
         freeze: when learning stops by itself.
@@ -106,6 +107,7 @@ class LearningPolicy(Contract):
     caller_share: Annotated[float, Field(gt=0, le=1)] = 0.1
     caller_free: Evidence = 40.0
     exponents: bool = True
+    heads: bool = True
     max_rise: Annotated[float, Field(gt=0, le=1)] | None = None
     drift: DriftPolicy = DriftPolicy()
     freeze: FreezePolicy = FreezePolicy()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from feedback.success_slates import Slates
 from intent.intake import Intake
 from intent.llm.escalated import Escalated
 from models.candidate import NOT_NOW, Stage
@@ -36,6 +37,7 @@ class Case:
         seed: of all draws of this decision.
         explain: whether all candidates are listed.
         intake: what reads its utterance; None before that is known.
+        heads: success heads that go with the classifiers of `intake`; None where there are none.
         promotion_id: whose classifiers those of `intake` are; None where no promotion brought them.
         escalated: how asking a language model ended; None where nobody thought of it.
         hides_intent: whether the answer keeps quiet about the intent that was read (`hide_denied`).
@@ -71,6 +73,7 @@ class Case:
     classifier_generation: int = 0
     weights_version: int = 0
     intake: Intake | None = None
+    heads: Slates | None = None
     promotion_id: int | None = None
     escalated: Escalated | None = None
     found: list[Found] = field(default_factory=list)

@@ -13,6 +13,7 @@ from router.live.open_decisions import OpenDecision, Step, chosen_by_caller, lik
 from router.planner import Callee, plan
 from router.selection import Selection
 from router.snapshot import Entry
+from router.success import Asked
 
 
 def plan_of(case: Case, is_probe: Callable[[Entry], bool]) -> list[Attempt]:
@@ -106,6 +107,23 @@ def intents_of(reading: Reading | None) -> tuple[tuple[str, float], ...]:
         return ()
     others = [(each.intent, each.confidence) for each in reading.alternatives]
     return likely((reading.intent, reading.confidence), others, reading.source)
+
+
+def asked_of(case: Case) -> Asked | None:
+    """What success heads are to be asked of a case; None where there are none, or they could not tell.
+
+    They look at what was said and at where that lies: without a vector nobody knows whether they have met such a
+    request, and a caller that names the intent need not say anything that tells of it.
+    """
+    heads, reading, request = case.heads, case.reading, case.request
+    if heads is None or reading is None or reading.vector is None or reading.source == "caller":
+        return None
+    rules = case.snapshot.policy
+    if not rules.learning.heads or request.utterance is None or heads.encoder_id != case.snapshot.encoder_id:
+        return None
+    # a sentence of several wishes: the others have decisions of their own
+    text = reading.text if reading.parts else request.utterance
+    return Asked(heads, text, reading.vector, is_masked=rules.retention.utterances == "redacted")
 
 
 def _features(selection: Selection) -> tuple[float, float, float, float]:

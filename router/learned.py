@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from feedback.success_slates import Foretold
 from models.learning_policy import LearningMode
 
 
@@ -16,6 +17,8 @@ class Learned(NamedTuple):
         floor: share of such decisions that is spread evenly over all contenders.
         temperature: of the draws, in mode `explore`.
         version: of the weights.
+        foretold: what success heads said, which is blended into alpha and beta; None for an agent without one, empty
+            where none was asked.
     """
 
     mode: LearningMode
@@ -24,6 +27,7 @@ class Learned(NamedTuple):
     floor: float
     temperature: float
     version: int
+    foretold: tuple[Foretold | None, ...] = ()
 
     @property
     def draws(self) -> bool:

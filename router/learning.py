@@ -23,6 +23,7 @@ from router.advice import Advice, advice_of, explored_by, with_exponents
 from router.live.open_decisions import OpenDecision
 from router.scorer import Blend
 from router.snapshot import Entry, Snapshot
+from router.success import Asked, with_heads
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +90,7 @@ class Learning:
         holds: NamespacePolicy,
         preference: Preference,
         risk: Risk,
+        asked: Asked | None = None,
     ) -> Advice:
         """What is known of the entries.
 
@@ -99,12 +101,14 @@ class Learning:
             holds: that of the request's namespace.
             preference: of the request: `best` explores nothing.
             risk: of the intent.
+            asked: what success heads are to be asked; None asks none.
         """
         blend = Blend.of(holds, preference)
         explored = explored_by(policy, preference, risk, self.raised_floor)
-        return self._safely(
+        advice = self._safely(
             lambda: advice_of(self.learner, entries, intents, policy.learning, explored, blend), Advice(None, (), blend)
         )
+        return advice if asked is None else self._safely(lambda: with_heads(advice, entries, asked), advice)
 
     def decided(self, chosen: Entry, caller: str | None, policy: Policy, now_ms: float) -> None:
         """Note a decision.

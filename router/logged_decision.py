@@ -17,6 +17,7 @@ from models.outcome import Outcome
 from models.request import Preference
 from router.learned import Learned
 from router.scorer import Blend, Contender, clamped, order, score
+from router.success import foretold_of
 
 Rewarder = Callable[[Outcome, Charge, float], float | None]
 """(outcome, who it is charged to, slice of the plan in milliseconds) → reward."""
@@ -128,6 +129,9 @@ def _learned(sealed: Mapping[str, Any] | None, n_contenders: int) -> Learned | N
     alpha, beta = tuple(map(float, sealed["alpha"])), tuple(map(float, sealed["beta"]))
     if not len(alpha) == len(beta) == n_contenders:
         raise ValueError(f"{len(alpha)} alpha, {len(beta)} beta, {n_contenders} contenders")
+    heads = foretold_of(sealed)
+    if heads and len(heads) != n_contenders:
+        raise ValueError(f"{len(heads)} heads, {n_contenders} contenders")
     return Learned(
         mode=sealed["mode"],
         alpha=alpha,
@@ -135,6 +139,7 @@ def _learned(sealed: Mapping[str, Any] | None, n_contenders: int) -> Learned | N
         floor=float(sealed["floor"]),
         temperature=float(sealed["temperature"]),
         version=int(sealed["version"]),
+        foretold=heads,
     )
 
 

@@ -13,7 +13,7 @@ from models.errors import QuotaExceededError
 from models.ports import Clock
 from router import answers
 from router.case import Case
-from router.case_plan import fingerprint_of, intents_of, opened_by, plan_of, shadow_of
+from router.case_plan import asked_of, fingerprint_of, intents_of, opened_by, plan_of, shadow_of
 from router.degrade_queue import DegradeQueue
 from router.eligibility import check
 from router.learning import Learning
@@ -173,6 +173,7 @@ class Picker:
             case.policy,
             preference_of(request, reading.preference, case.policy),
             case.snapshot.risk(case.namespaces, reading.intent, case.policy),
+            asked_of(case),
         )
         if advice.learned is not None:
             case.weights_version = advice.learned.version

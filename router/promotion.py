@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import NamedTuple
 
+from feedback.success_slates import Slates
 from intent.intake import Intake
 from router.case import Case
 
@@ -17,10 +18,12 @@ class Lane(NamedTuple):
 
     Attributes:
         promotion_id: None where no promotion did.
+        heads: success heads that came with them; None where there are none.
     """
 
     intake: Intake
     promotion_id: int | None = None
+    heads: Slates | None = None
 
 
 class Lanes:
@@ -28,10 +31,11 @@ class Lanes:
 
     Args:
         intake: reads whatever no promotion takes over.
+        heads: success heads that came with its classifiers; None where there are none.
     """
 
-    def __init__(self, intake: Intake) -> None:
-        self._own = Lane(intake)
+    def __init__(self, intake: Intake, heads: Slates | None = None) -> None:
+        self._own = Lane(intake, heads=heads)
         self._main = self._own
         self._canary: Lane | None = None
         self._share = 0.0
@@ -67,7 +71,7 @@ class Lanes:
             lane = self._own  # nothing is read
         elif canary is not None and is_canary(canary.promotion_id, _key(case), self._share):
             lane = canary
-        case.intake, case.promotion_id = lane
+        case.intake, case.promotion_id, case.heads = lane
         case.classifier_generation = lane.intake.cascade.generation
 
     def intake_of(self, case: Case) -> Intake:

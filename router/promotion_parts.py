@@ -19,6 +19,7 @@ from router.promotion_files import models_folder
 from router.promotion_follow import Follower
 from router.promotion_shadow import Shadow
 from router.readiness import Readiness
+from router.reading_parts import heads_of
 from router.registry import Registry
 from router.service import Ids
 from router.stores.open import Store
@@ -56,7 +57,8 @@ async def promotions_of(
 ) -> PromotionParts:
     """Build them; what is in force by the store is taken up."""
     models = models_folder(settings.store)
-    lanes = Lanes(Intake(pool, cascade, inline_rows=settings.inline_index_rows))
+    heads = await heads_of(settings, pool.embedder.encoder_id)
+    lanes = Lanes(Intake(pool, cascade, inline_rows=settings.inline_index_rows), heads)
     live.learning.raised_floor = lanes.floor_now
     follower = Follower(
         store.promotions,

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from feedback.success_slates import Slates
 from intent.calibrate import Calibration
 from intent.cascade import Cascade
 from intent.embedder import bundled
@@ -24,6 +25,7 @@ from router.card_vectors import CardVectors
 from router.classifier import Classifier
 from router.registry import Registry
 from router.stores.sqlite import sqlite_file
+from router.success_file import slates_of
 
 
 def encoder_of(settings: Settings) -> Embedder:
@@ -52,6 +54,21 @@ async def cascade_of(settings: Settings, encoder: Embedder) -> Cascade:
     if settings.model is not None:
         cascade.use(await asyncio.to_thread(load_heads, settings.model, encoder_id=encoder.encoder_id))
     return cascade
+
+
+async def heads_of(settings: Settings, encoder_id: str) -> Slates | None:
+    """The success heads of the model that the settings name; None where there are none.
+
+    Args:
+        settings: how to run.
+        encoder_id: of the encoder that serves.
+
+    Raises:
+        ModelError: they cannot be used.
+    """
+    if settings.model is None:
+        return None
+    return await asyncio.to_thread(slates_of, settings.model, encoder_id)
 
 
 def classifier_of(

@@ -33,6 +33,7 @@ from router.replayed import DifferentError
 from router.scorer import Blend
 from router.snapshot import Entry
 from router.standing import OverQuota, Standing
+from router.success import Asked, foretold_of
 
 _N_SHARED = 3
 """Of the blend, the numbers at its end, which are the operator's and never learned."""
@@ -160,6 +161,7 @@ class FrozenLearning(Learning):
         holds: NamespacePolicy,
         preference: Preference,
         risk: Risk,
+        asked: Asked | None = None,
     ) -> Advice:
         """The posteriors that were sealed, with the policy's own parameters of the formula.
 
@@ -262,4 +264,5 @@ def _learned(sealed: Mapping[str, Any]) -> Learned:
         floor=sealed["floor"],
         temperature=sealed["temperature"],
         version=sealed["version"],
+        foretold=foretold_of(sealed),
     )

@@ -262,7 +262,7 @@ def contender_row(entry: Entry, contender: Contender) -> tuple[object, ...]:
 
 def _learned(learned: Learned, places: Sequence[int]) -> dict[str, Any]:
     is_whole = len(places) == len(learned.alpha)
-    return {
+    sealed = {
         "mode": learned.mode,
         "floor": learned.floor,
         "temperature": learned.temperature,
@@ -270,6 +270,10 @@ def _learned(learned: Learned, places: Sequence[int]) -> dict[str, Any]:
         "alpha": learned.alpha if is_whole else [learned.alpha[place] for place in places],
         "beta": learned.beta if is_whole else [learned.beta[place] for place in places],
     }
+    if learned.foretold:
+        said = [learned.foretold[place] for place in places]
+        sealed["heads"] = [None if each is None else (each.predicted, each.trust) for each in said]
+    return sealed
 
 
 @lru_cache(maxsize=256)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from models.candidate import Candidate, Stage, WhyNot
+from models.card import AgentKey
 from models.decision import Reason
 from models.policy import NamespacePolicy
 from models.request import Preference, RouteRequest
@@ -157,9 +158,10 @@ def contenders_of(
 
 def explain(selection: Selection, excluded: Sequence[tuple[Entry, Stage]], limit: int) -> list[Candidate]:
     """All candidates with features, contributions and what the losers lacked; then the excluded ones."""
+    predicted = _predicted(selection)
     listed = [
-        _candidate(selection.entries[place], scored, selection, place)
-        for place, scored in enumerate(selection.ranked[:limit])
+        _candidate(entry, scored, selection, place, predicted.get(entry.agent))
+        for place, (entry, scored) in enumerate(zip(selection.entries, selection.ranked[:limit], strict=False))
     ]
     return listed + left_out(excluded, limit - len(listed))
 
@@ -169,7 +171,7 @@ def left_out(excluded: Sequence[tuple[Entry, Stage]], limit: int) -> list[Candid
     return [Candidate.of(**_identity(entry), excluded=stage) for entry, stage in excluded[: max(limit, 0)]]
 
 
-def _candidate(entry: Entry, scored: Scored, selection: Selection, place: int) -> Candidate:
+def _candidate(entry: Entry, scored: Scored, selection: Selection, place: int, predicted: float | None) -> Candidate:
     choice = selection.choice
     if place == choice.index:
         missing = None
@@ -180,6 +182,7 @@ def _candidate(entry: Entry, scored: Scored, selection: Selection, place: int) -
     shares = choice.propensities
     return Candidate.of(
         **_identity(entry),
+        predicted=predicted,
         features=features(scored),
         contributions=contributions(scored, selection.blend),
         merit=scored.merit,
@@ -187,6 +190,16 @@ def _candidate(entry: Entry, scored: Scored, selection: Selection, place: int) -
         propensity=shares[place] if place < len(shares) else 0.0,
         why_not=missing,
     )
+
+
+def _predicted(selection: Selection) -> dict[AgentKey, float]:
+    """What success heads said, of the agents that have one."""
+    learned = selection.learned
+    if learned is None or not learned.foretold:
+        return {}
+    agents = [(each.namespace, each.agent_id, each.version) for each in selection.contenders]
+    said = zip(agents, learned.foretold, strict=True)
+    return {agent: each.predicted for agent, each in said if each is not None}
 
 
 def _identity(entry: Entry) -> dict[str, Any]:

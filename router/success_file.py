@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from feedback.success_heads import SuccessHeads
+from feedback.success_slates import Slates
 from intent.model_folder import SUCCESS_FILE, read_success
 from models.errors import ModelError
 
@@ -34,3 +35,13 @@ def load_success(folder: Path, *, encoder_id: str | None = None) -> SuccessHeads
             " set `encoder` to the one it was fitted with, or retrain"
         )
     return heads
+
+
+def slates_of(folder: Path, encoder_id: str) -> Slates | None:
+    """The same as they are asked while serving. Blocks while they are read.
+
+    Raises:
+        ModelError: as `load_success` says.
+    """
+    heads = load_success(folder, encoder_id=encoder_id)
+    return None if heads is None else Slates(heads)

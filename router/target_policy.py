@@ -20,6 +20,7 @@ from router.learned import Learned
 from router.logged_decision import Logged, key_of
 from router.scorer import Blend, Choice, Contender, Scored, choose, order, score
 from router.selection import preference_of
+from router.success import without_heads
 
 _AS_THE_CARD = AgentPolicy()
 _RISKS: tuple[Risk, ...] = ("low", "normal", "high")
@@ -153,6 +154,8 @@ class TargetPolicy:
             floor = rules.floor
         elif mode == "explore":
             mode = "exploit"
+        if not rules.heads:
+            known = without_heads(known)
         alpha, beta = (tuple([of[place] for place in places]) for of in (known.alpha, known.beta))
         return Learned(mode, alpha, beta, floor, rules.temperature, known.version)
 
