@@ -34,11 +34,36 @@ class Evidence(NamedTuple):
         rows: int64, shape (n,): the places of the requests among all that were embedded.
         rewards: float64, shape (n,), 0..1.
         weights: float64, shape (n,), over 0: inverse propensities, bounded already; None weighs all alike.
+        counts: float64, shape (n,), over 0, at most 1: for how much of an outcome each counts, where a caller told too
+            many; None counts each as one.
     """
 
     rows: NDArray[np.int64]
     rewards: Floats64
     weights: Floats64 | None = None
+    counts: Floats64 | None = None
+
+    @property
+    def n_outcomes(self) -> int:
+        """How many outcomes they count for."""
+        return len(self.rows) if self.counts is None else int(self.counts.sum() + 1e-6)
+
+    @property
+    def effective(self) -> Floats64:
+        """float64, shape (n,): weights and counts in one; they sum up to what is counted.
+
+        >>> two = np.array([0, 1])
+        >>> Evidence(two, np.ones(2), np.array([3.0, 1.0])).effective.tolist()
+        [1.5, 0.5]
+        >>> Evidence(two, np.ones(2), np.array([3.0, 1.0]), np.array([0.1, 0.3])).effective.round(9).tolist()
+        [0.2, 0.2]
+        """
+        counts = np.ones(len(self.rows)) if self.counts is None else self.counts
+        if self.weights is None:
+            return counts
+        both = self.weights * counts
+        effective: Floats64 = both * (counts.sum() / both.sum())
+        return effective
 
 
 def fit_success(
@@ -69,9 +94,9 @@ def fit_success(
     Raises:
         ValueError: no agent has enough outcomes, or rewards are not in 0..1.
     """
-    kept = {agent: each for agent, each in sorted(evidence.items()) if len(each.rows) >= least_outcomes}
+    kept = {agent: each for agent, each in sorted(evidence.items()) if each.n_outcomes >= least_outcomes}
     if not kept:
-        most = max((len(each.rows) for each in evidence.values()), default=0)
+        most = max((each.n_outcomes for each in evidence.values()), default=0)
         raise ValueError(f"no agent has {least_outcomes} outcomes, the most has {most}")
     for agent, each in kept.items():
         if not ((each.rewards >= 0) & (each.rewards <= 1)).all():
@@ -87,7 +112,7 @@ def fit_success(
         features=seen,
         full=_heads(wide, kept, strength),
         plain=_heads(wide[:, seen.of_wording], kept, strength),
-        n_outcomes=np.array([len(each.rows) for each in kept.values()]),
+        n_outcomes=np.array([each.n_outcomes for each in kept.values()]),
         landmarks=landmarks,
         least=least,
         encoder_id=encoder_id,
@@ -122,12 +147,12 @@ def _losses_left_out(wide: Floats, evidence: Evidence, is_out: NDArray[np.bool_]
     logits = wide[out.rows] @ head[:-1] + head[-1]
     # log(1 + e^x) - q x: the cross entropy of a reward q
     losses: Floats64 = np.logaddexp(0, logits) - out.rewards * logits
-    return losses if out.weights is None else losses * out.weights
+    return losses if out.weights is None and out.counts is None else losses * out.effective
 
 
 def _part(evidence: Evidence, chosen: NDArray[np.bool_]) -> Evidence:
-    weights = None if evidence.weights is None else evidence.weights[chosen]
-    return Evidence(evidence.rows[chosen], evidence.rewards[chosen], weights)
+    weights, counts = (None if each is None else each[chosen] for each in (evidence.weights, evidence.counts))
+    return Evidence(evidence.rows[chosen], evidence.rewards[chosen], weights, counts)
 
 
 def _heads(wide: Floats, evidence: Mapping[str, Evidence], strength: float) -> Floats:
@@ -139,7 +164,7 @@ def _head(wide: Floats, evidence: Evidence, strength: float) -> Floats64:
     from sklearn.linear_model import LogisticRegression
 
     rewards = evidence.rewards
-    weights = np.ones(len(rewards)) if evidence.weights is None else evidence.weights / evidence.weights.mean()
+    weights = evidence.effective
     won, lost = weights * rewards, weights * (1 - rewards)
     if min(won.sum(), lost.sum()) < 1e-9:
         rate = (won.sum() + 1) / (weights.sum() + 2)

@@ -67,6 +67,32 @@ class Confusions(Answer):
     lost: tuple[Confusion, ...] = ()
 
 
+class SuccessExam(Answer):
+    """What heads that foresee success by wording and embedding are worth beside the table by intent and agent.
+
+    Attributes:
+        is_kept: whether the folder holds them.
+        why: why, or why not.
+        n_outcomes: agent ("namespace/agent_id/version") → its outcomes that count, a caller's cap taken off.
+        n_left_out: why outcomes of the log were not used → how many.
+        n_held_out: requests that nothing was fitted on for the exam.
+        log_loss: on those, mean of an outcome; `before` is that of the table, `after` that of heads and table blended.
+        gain: by how much it is lower.
+        standard_error: of the gain, requests being drawn anew.
+        ece: expected calibration error of the same two.
+    """
+
+    is_kept: bool
+    why: str
+    n_outcomes: dict[str, Count] = {}
+    n_left_out: dict[str, Count] = {}
+    n_held_out: Count = 0
+    log_loss: Change | None = None
+    gain: float | None = None
+    standard_error: float | None = None
+    ece: Change | None = None
+
+
 class ExamReport(Contract):
     """The exam of a retrained model.
 
@@ -84,6 +110,8 @@ class ExamReport(Contract):
         ece: expected calibration error over all held-out and pinned rows.
         overconfidence: the part of it by which confidences promise too much.
         answered: share of the same rows in scope that are read right, and surely enough to be acted on.
+        success: of heads that foresee how agents do; None in exams of before they were made. Refuses nothing: heads
+            that do not pass are left out.
         passes: whether the new one may be promoted.
         refusals: why not, one sentence each.
     """
@@ -106,6 +134,7 @@ class ExamReport(Contract):
     ece: Change | None = None
     overconfidence: Change | None = None
     answered: Change | None = None
+    success: SuccessExam | None = None
     passes: bool
     refusals: tuple[str, ...] = ()
 

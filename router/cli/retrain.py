@@ -1,4 +1,4 @@
-"""`agency-router retrain`: new classifiers out of cards, accepted corrections and outcomes, and their exam."""
+"""`agency-router retrain`: classifiers and success heads out of cards, corrections and outcomes, and their exam."""
 
 from __future__ import annotations
 
@@ -95,6 +95,8 @@ def _figures(report: ExamReport) -> dict[str, Any]:
 
 
 def _tell_verdict(report: ExamReport) -> None:
+    if report.success is not None:
+        say(f"success heads: {'kept' if report.success.is_kept else 'not kept'}, {report.success.why}")
     if report.passes:
         say("the exam is passed")
     else:

@@ -17,11 +17,12 @@ from router.retraining.job import Job
 from router.retraining.log_rows import read_log
 from router.retraining.plan import Plan, planned
 from router.retraining.rows import Row, Source
+from router.retraining.success_rows import SuccessRows, read_success_rows
 from router.stores.training_log import open_training_log
 
 
-async def gather(job: Job, *, made_at: int, progress: Progress = silent) -> Plan:
-    """What a run is about.
+async def gather(job: Job, *, made_at: int, progress: Progress = silent) -> tuple[Plan, SuccessRows]:
+    """What a run is about, and how well agents did.
 
     Args:
         job: names the sources.
@@ -51,6 +52,7 @@ async def gather(job: Job, *, made_at: int, progress: Progress = silent) -> Plan
             where = "the files of --cards" if job.cards else f"the cards of {job.log!r}"
             raise ModelError(f"{where} have fewer than 2 intents: name others with --cards")
         found = await read_log(log, intents, seed=job.seed, progress=progress)
+        outcomes = await read_success_rows(log, {"/".join(card.key) for card in used}, progress=progress)
     if not found.n_read and not job.examples:
         raise ModelError(
             f"{job.log!r} holds no settled decision and no accepted correction: there is nothing to learn from it"
@@ -58,7 +60,7 @@ async def gather(job: Job, *, made_at: int, progress: Progress = silent) -> Plan
     golden_rows, several = _rows(pinned)
     if several:
         raise ModelError(f"{job.golden}: pinned rows mean one intent each, {several[0].text!r} means several")
-    return planned(
+    plan = planned(
         card_rows,
         rows,
         found.corrections,
@@ -69,6 +71,7 @@ async def gather(job: Job, *, made_at: int, progress: Progress = silent) -> Plan
         left_out=found.left_out,
         data=digests | golden_digests | {"log": _digest_of([*found.corrections, *found.outcomes])},
     )
+    return plan, outcomes
 
 
 def rows_of_cards(cards: Sequence[AgentCard]) -> list[Row]:

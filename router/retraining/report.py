@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from intent.model_folder import Manifest
-from models.exam_report import Change, ExamReport, OosSource
+from models.exam_report import Change, ExamReport, OosSource, SuccessExam
 from router.retraining.exam import (
     Readings,
     answered_of,
@@ -29,6 +29,7 @@ def report_of(
     base_digest: str | None,
     allow_golden_loss: bool,
     loses_sets: bool,
+    success: SuccessExam,
 ) -> ExamReport:
     """The exam of a model.
 
@@ -39,6 +40,7 @@ def report_of(
         base_digest: of the model before; None for one that was fitted on the cards alone.
         allow_golden_loss: whether pinned rows may be lost.
         loses_sets: whether the model before read several intents in one text and the new one does not.
+        success: of the heads that foresee how agents do.
     """
     n = len(plan.held_out)
     held_out, golden = readings.part(slice(n)), readings.part(slice(n, None))
@@ -70,6 +72,7 @@ def report_of(
         ece=ece_of(readings),
         overconfidence=figures.overconfidence,
         answered=figures.answered,
+        success=success,
         passes=not refusals,
         refusals=refusals,
     )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from intent.embedder import FileRecord
 from intent.evaluate import Meant, Read, read_all
 from intent.heads import Heads
 from intent.model_folder import (
     RETRAIN_FOLDER,
+    SUCCESS_FILE,
     Origin,
     check_writable,
     load_heads,
@@ -21,16 +23,19 @@ from intent.model_folder import (
 )
 from intent.vector_cache import Progress, VectorCache, silent
 from models.errors import ModelError, RouterError
-from models.exam_report import EXAM_FILE, ExamReport
+from models.exam_report import EXAM_FILE, ExamReport, SuccessExam
 from models.ports import Clock, Embedded, Embedder
 from router.clock import SystemClock
 from router.retraining.exam import Readings
 from router.retraining.gather import gather
 from router.retraining.job import Job
+from router.retraining.lock import locked
 from router.retraining.plan import Plan
 from router.retraining.report import report_of
 from router.retraining.rows import Row
 from router.retraining.state import State, write_whole
+from router.retraining.success import SuccessPart, examined, part_of
+from router.retraining.success_rows import SuccessRows
 
 _CHUNK = 4096
 """Texts that are embedded before their vectors are written down."""
@@ -75,38 +80,44 @@ class Run:
             RouterError: something that the job names cannot be used, or the folder cannot be written.
         """
         job = self.job
-        check_writable(job.out)
         if job.base is not None and job.base.resolve() == job.out.resolve():
             raise ModelError(f"{job.out} is the model in force itself: name a new folder as --out")
-        state = State(job.out / RETRAIN_FOLDER)
-        state.open(job.digest(self.embedder.encoder_id), int(self.clock.now_ms()))
-        plan = self._gathered(state)
-        vectors = self._embedded(state, plan)
+        with locked(job.out):
+            check_writable(job.out)
+            return self._run()
+
+    def _run(self) -> ExamReport:
+        state = State(self.job.out / RETRAIN_FOLDER)
+        state.open(self.job.digest(self.embedder.encoder_id), int(self.clock.now_ms()))
+        plan, outcomes = self._gathered(state)
+        part = part_of(outcomes)
+        vectors = self._embedded(state, [*plan.texts(), *part.texts])
         before = self._before(state, plan, vectors)
         after = self._after(state, plan, vectors)
-        report = self._examined(state, plan, vectors, before, after)
+        success = self._success(state, part, outcomes.left_out, vectors)
+        report = self._examined(state, plan, vectors, before, after, success)
         self._written(state, after, report)
         state.close()
         return report
 
-    def _gathered(self, state: State) -> Plan:
-        found = state.plan()
-        if found is not None:
-            return Plan.of_json(found)
+    def _gathered(self, state: State) -> tuple[Plan, SuccessRows]:
+        found, outcomes = state.plan(), state.outcomes()
+        if found is not None and outcomes is not None:
+            return Plan.of_json(found), SuccessRows.of_json(outcomes)
         job, made_at = self.job, int(self.clock.now_ms())
         try:
             with self.bar("reading the log") as told:
-                plan = asyncio.run(gather(job, made_at=made_at, progress=told))
+                plan, rows = asyncio.run(gather(job, made_at=made_at, progress=told))
         except RouterError:
             state.close()  # nothing was done that could be taken up again
             raise
-        state.keep_plan(plan.to_json())
+        state.keep_plan(plan.to_json(), rows.to_json())
         self._tell("gather")
-        return plan
+        return plan, rows
 
-    def _embedded(self, state: State, plan: Plan) -> VectorCache:
+    def _embedded(self, state: State, wanted: Sequence[str]) -> VectorCache:
         is_new = not state.vectors.exists()
-        vectors, texts = VectorCache(self.embedder, state.vectors), plan.texts()
+        vectors, texts = VectorCache(self.embedder, state.vectors), list(dict.fromkeys(wanted))
         with self.bar("embedding") as told:
             for start in range(0, len(texts), _CHUNK):
                 vectors.of(texts[start : start + _CHUNK])
@@ -147,24 +158,46 @@ class Run:
                 n_examples=found.n_examples,
                 data=plan.data,
                 metrics=metrics,
+                made_by="retrain",
             )
             save_heads(found.heads, folder, origin)
             self._tell(f"fit_{step}")
         return load_heads(folder)
 
-    def _examined(self, state: State, plan: Plan, vectors: VectorCache, before: Heads, after: Heads) -> ExamReport:
+    def _success(
+        self, state: State, part: SuccessPart, left_out: Mapping[str, int], vectors: VectorCache
+    ) -> SuccessExam:
+        """The exam of success heads, which are kept if they passed."""
+        if not state.success_exam.exists():
+            with self.bar("fitting (success)"):
+                embedder = self.embedder
+                found = examined(
+                    part, left_out, vectors.of(part.texts), encoder_id=embedder.encoder_id, seed=self.job.seed
+                )
+            heads = None if found.heads is None else found.heads.to_bytes()
+            state.keep_success(heads, found.exam.model_dump_json(indent=1))
+            self._tell("fit_success")
+        return SuccessExam.model_validate_json(state.success_exam.read_bytes())
+
+    def _examined(
+        self, state: State, plan: Plan, vectors: VectorCache, before: Heads, after: Heads, success: SuccessExam
+    ) -> ExamReport:
         if state.exam.exists():
             return ExamReport.model_validate_json(state.exam.read_bytes())
         rows = (*plan.held_out, *plan.golden)
         with self.bar("examining") as told:
             reads = [self._read(heads, rows, vectors, told) for heads in (before, after)]
+        manifest = read_manifest(state.after)
+        if success.is_kept:
+            manifest = manifest.with_files({**manifest.files, SUCCESS_FILE: FileRecord.of(state.success.read_bytes())})
         report = report_of(
             plan,
             Readings(rows, *reads),
-            read_manifest(state.after),
+            manifest,
             base_digest=None if self.job.base is None else read_manifest(self.job.base).digest,
             allow_golden_loss=self.job.allow_golden_loss,
             loses_sets=before.relevance is not None and after.relevance is None,
+            success=success,
         )
         state.keep_exam(report.model_dump_json(indent=1))
         self._tell("exam")
@@ -186,7 +219,9 @@ class Run:
         metrics = {**manifest.metrics, "exam": told}
         origin = Origin.model_validate({**manifest.model_dump(include=set(Origin.model_fields)), "metrics": metrics})
         encoder = None if self.job.base is None else tuned_encoder(self.job.base)
-        written = save_heads(after, self.job.out, origin, encoder)
+        is_kept = report.success is not None and report.success.is_kept
+        success = state.success.read_bytes() if is_kept else None
+        written = save_heads(after, self.job.out, origin, encoder, success)
         if written.digest != report.model_digest:
             raise ModelError(f"{self.job.out} has the digest {written.digest}, examined was {report.model_digest}")
         write_whole(self.job.out / EXAM_FILE, report.model_dump_json(indent=1))

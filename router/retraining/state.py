@@ -10,12 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from intent.model_folder import SUCCESS_FILE
 from models.errors import ModelError
 
 MOST_AGE_MS = 24 * 3_600_000
 """An older run is begun again: what has been erased since may be among its rows."""
 
-_STATE, _PLAN = "state.json", "plan.json"
+_STATE, _PLAN, _OUTCOMES = "state.json", "plan.json", "outcomes.json"
 
 
 class State:
@@ -40,6 +41,16 @@ class State:
         return self.folder / "after"
 
     @property
+    def success(self) -> Path:
+        """The success heads, where they are kept; meaningful beside `success_exam` alone."""
+        return self.folder / SUCCESS_FILE
+
+    @property
+    def success_exam(self) -> Path:
+        """Their exam."""
+        return self.folder / "success.json"
+
+    @property
     def exam(self) -> Path:
         """The exam's report."""
         return self.folder / "exam.json"
@@ -62,9 +73,20 @@ class State:
         """The plan that was kept; None where rows were not gathered yet."""
         return _json(self.folder / _PLAN)
 
-    def keep_plan(self, plan: dict[str, Any]) -> None:
-        """Keep the plan."""
+    def outcomes(self) -> dict[str, Any] | None:
+        """The outcomes that were kept; None where rows were not gathered yet."""
+        return _json(self.folder / _OUTCOMES)
+
+    def keep_plan(self, plan: dict[str, Any], outcomes: dict[str, Any]) -> None:
+        """Keep the plan, and the outcomes that success heads are fitted on."""
+        self._guarded(lambda: write_whole(self.folder / _OUTCOMES, json.dumps(outcomes)))
         self._guarded(lambda: write_whole(self.folder / _PLAN, json.dumps(plan)))
+
+    def keep_success(self, heads: bytes | None, exam: str) -> None:
+        """Keep success heads, None where there are none to keep, and their exam."""
+        if heads is not None:
+            self._guarded(lambda: write_whole(self.success, heads))
+        self._guarded(lambda: write_whole(self.success_exam, exam))
 
     def keep_exam(self, text: str) -> None:
         """Keep the exam's report."""
@@ -89,10 +111,10 @@ class State:
             raise ModelError(f"{self.folder} cannot be written ({error}); name another --out") from error
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file so that no reader, and no later run, ever finds half of it."""
     beside = path.with_name(f"{path.name}.new")
-    beside.write_text(text, encoding="utf-8")
+    beside.write_bytes(content.encode() if isinstance(content, str) else content)
     os.replace(beside, path)
 
 

@@ -1,4 +1,4 @@
-"""SqlTrainingLog: what decisions and corrections teach a classifier, page by page, of a store that is there already."""
+"""SqlTrainingLog: what decisions, outcomes and corrections teach, page by page, of a store that is there already."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from models.ports import StoredCard
 from router.clock import SystemClock
 from router.stores.cards import SqlCards
 from router.stores.database import Database
+from router.stores.feedback_log import LogQuery, RecordedDecision, SqlFeedbackLog
 from router.stores.opened import opened
 from router.stores.sqlite import existing_file
 from router.stores.tables import decisions, outcomes, reviews
@@ -21,6 +22,8 @@ Cursor = tuple[int, str]
 """Instant (epoch, milliseconds) and id of the last row that was read."""
 
 START: Cursor = (-1, "")
+
+_NEWEST_FIRST = LogQuery(newest_first=True)
 
 
 class SettledDecision(NamedTuple):
@@ -85,6 +88,7 @@ class SqlTrainingLog:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._cards = SqlCards(database, SystemClock())
+        self._feedback = SqlFeedbackLog(database)
 
     async def cards(self) -> Sequence[StoredCard]:
         """All stored cards by key."""
@@ -112,6 +116,28 @@ class SqlTrainingLog:
             return [AcceptedCorrection._make(row) for row in connection.execute(query)]
 
         return await self._database.read(work)
+
+    async def recorded(self, before: Cursor | None, limit: int) -> Sequence[RecordedDecision]:
+        """At most `limit` decisions that named an agent, newest first, of each attempt the newest outcome.
+
+        Args:
+            before: that of the last one of the page before; None begins.
+            limit: at least 1; fewer decisions than that are the last ones.
+        """
+        return await self._feedback.page(_NEWEST_FIRST, before, limit)
+
+    async def n_orphans(self) -> int:
+        """Outcomes charged to an agent whose decision has no record any more."""
+        query = (
+            select(func.count())
+            .select_from(outcomes)
+            .where(outcomes.c.charged == "agent", ~exists().where(decisions.c.decision_id == outcomes.c.decision_id))
+        )
+        return await self._database.read(lambda connection: int(connection.execute(query).scalar_one()))
+
+    async def policy(self) -> bytes | None:
+        """JSON text of the policy that was in force last; None where none is kept."""
+        return next(iter((await self._feedback.policies()).values()), None)
 
 
 @asynccontextmanager
