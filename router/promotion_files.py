@@ -11,12 +11,26 @@ from uuid import uuid4
 from pydantic import ValidationError
 
 from feedback.promote import Check
+from feedback.success_slates import Slates
 from intent.heads import Heads
 from intent.model_folder import MANIFEST_FILE, load_heads, read_manifest
 from models.errors import ModelError
 from models.exam_report import EXAM_FILE, ExamReport
 from models.promotion import Promotion
 from router.stores.sqlite import sqlite_file
+from router.success_file import load_success, slates_of
+
+
+class KeptModel(NamedTuple):
+    """What the copy of a promotion's folder holds.
+
+    Attributes:
+        heads: the classifiers.
+        success: the success heads that go with them; None where there are none.
+    """
+
+    heads: Heads
+    success: Slates | None
 
 
 class Examined(NamedTuple):
@@ -49,7 +63,11 @@ def examine(folder: Path, encoder_id: str) -> Examined:
         ModelError: there is no manifest to be read.
     """
     manifest = read_manifest(folder)
-    checks = [_whole(folder), _same_encoder(manifest.encoder_id, encoder_id), _passed(folder, manifest.digest)]
+    checks = [
+        _whole(folder, encoder_id),
+        _same_encoder(manifest.encoder_id, encoder_id),
+        _passed(folder, manifest.digest),
+    ]
     return Examined(manifest.digest, manifest.encoder_id, tuple(checks))
 
 
@@ -78,8 +96,8 @@ def keep(folder: Path, models: Path, digest: str) -> Path:
     return kept
 
 
-def kept_heads(promotion: Promotion, models: Path, encoder_id: str) -> Heads:
-    """The classifiers of a promotion, out of their copy. Blocks while they are read.
+def kept_model(promotion: Promotion, models: Path, encoder_id: str) -> KeptModel:
+    """What a promotion puts in force, out of its copy. Blocks while it is read.
 
     Raises:
         ModelError: the copy is missing or altered, or its vectors are those of another encoder.
@@ -89,7 +107,7 @@ def kept_heads(promotion: Promotion, models: Path, encoder_id: str) -> Heads:
     found = read_manifest(folder).digest
     if found != promotion.digest:
         raise ModelError(f"{folder} holds the model {found}: roll promotion {promotion.promotion_id} back")
-    return heads
+    return KeptModel(heads, slates_of(folder, encoder_id))
 
 
 def _holds(folder: Path, digest: str) -> bool:
@@ -100,9 +118,10 @@ def _holds(folder: Path, digest: str) -> bool:
         return False
 
 
-def _whole(folder: Path) -> Check:
+def _whole(folder: Path, encoder_id: str) -> Check:
     try:
         load_heads(folder)
+        load_success(folder, encoder_id=encoder_id)
     except ModelError as error:
         return Check("folder", False, str(error), "retrain once more, and leave the folder as it was written")
     return Check("folder", True, "all files are those of the manifest")

@@ -15,7 +15,7 @@ from models.ports import Clock
 from models.promotion import Change, Promotion, PromotionStage, PromotionStore
 from router.journal import Journal
 from router.promotion import Lane, Lanes
-from router.promotion_files import kept_heads
+from router.promotion_files import kept_model
 from router.promotion_steps import change_rows
 from router.promotion_watch import CandidateWatch, Seen
 from router.readiness import Readiness
@@ -158,14 +158,14 @@ class Follower:
         if lane is not None:
             return lane
         try:
-            heads = await asyncio.to_thread(kept_heads, promotion, self._models, self._encoder_id)
+            model = await asyncio.to_thread(kept_model, promotion, self._models, self._encoder_id)
         except ModelError as error:
             self._report(f"promotion {promotion.promotion_id} is not followed: {error}")
             return None
         cascade = self._lanes.own.cascade.beside()
-        await self._keep(heads)
-        cascade.use(heads)
-        lane = Lane(self._lanes.own.beside(cascade), promotion.promotion_id)
+        await self._keep(model.heads)
+        cascade.use(model.heads)
+        lane = Lane(self._lanes.own.beside(cascade), promotion.promotion_id, model.success)
         self._known[promotion.promotion_id] = lane
         return lane
 

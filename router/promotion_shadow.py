@@ -15,11 +15,13 @@ from models.events import ShadowRow
 from models.ports import Clock
 from models.reading import Certainty, Reading
 from router.case import Case
+from router.case_plan import asked_of
 from router.eligibility import Eligible
 from router.journal import Journal
 from router.pick import Picker
 from router.promotion import Lane, Lanes
 from router.selection import Selection
+from router.success import chosen_with
 from router.wire import dumps
 
 MAX_WAITING = 1024
@@ -110,8 +112,8 @@ class Shadow:
             return  # that candidate is no longer one
         try:
             reading = await self._read(lane, case)
-            target = await self._target(case, reading)
-        except (RequestError, TimeoutError):
+            target = await self._target(lane, case, reading)
+        except (RequestError, TimeoutError, ValueError):  # the last is of heads that cannot tell
             self.n_failed += 1
             return
         body = dumps(shadow_body(case, reading, target)).decode()
@@ -137,18 +139,19 @@ class Shadow:
             wait_ms=self._read_ms,
         )
 
-    async def _target(self, case: Case, reading: Reading) -> Selection | None:
-        """Whom the candidate's reading would lead to; None where to nobody."""
+    async def _target(self, lane: Lane, case: Case, reading: Reading) -> Selection | None:
+        """Whom the candidate's reading and heads would lead to; None where to nobody."""
         logged = case.reading
         assert logged is not None
         if leads_to_same(case, logged, reading):
-            return case.selection
+            return _by_its_heads(lane, case, reading)
         if reading.certainty is not Certainty.SURE:
             return None
         other = replace(
             case,
             request=case.request.model_copy(update={"dry_run": True}),
             reading=reading,
+            heads=lane.heads,
             eligible=Eligible(),
             selection=None,
             standings={},
@@ -164,6 +167,15 @@ class Shadow:
         )
         decision = await self._picker.pick(other)
         return other.selection if decision.action is Action.INVOKE else None
+
+
+def _by_its_heads(lane: Lane, case: Case, reading: Reading) -> Selection | None:
+    """The selection as it was, but for what the candidate's success heads say in place of those that were asked."""
+    selection = case.selection
+    if selection is None or (lane.heads is None and case.heads is None):
+        return selection
+    asked = asked_of(replace(case, heads=lane.heads, reading=reading))
+    return chosen_with(selection, case.eligible.entries, asked, case.seed)
 
 
 def leads_to_same(case: Case, logged: Reading, reading: Reading) -> bool:

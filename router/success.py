@@ -103,11 +103,13 @@ def chosen_with(selection: Selection, entries: Sequence[Entry], asked: Asked | N
     if learned is None or selection.wished:
         return selection
     plain = without_heads(learned)
-    learned = plain if asked is None else foretold(plain, entries, asked)
+    changed = plain if asked is None else foretold(plain, entries, asked)
+    if changed.foretold == learned.foretold:
+        return selection
     contenders = selection.contenders
-    if learned.mode != "observe":
-        contenders = [each._replace(quality=mean) for each, mean in zip(contenders, learned.means, strict=True)]
-    return choose_among(entries, contenders, selection.blend, seed, learned=learned)
+    if changed.mode != "observe":
+        contenders = [each._replace(quality=mean) for each, mean in zip(contenders, changed.means, strict=True)]
+    return choose_among(entries, contenders, selection.blend, seed, learned=changed)
 
 
 def _shifted(learned: Learned, said: Sequence[tuple[float, float]]) -> _Betas:

@@ -11,7 +11,7 @@ from intent.model_folder import ARRAYS_FILE, MANIFEST_FILE
 from models.errors import ModelError
 from models.exam_report import EXAM_FILE
 from models.promotion import Promotion, PromotionStage
-from router.promotion_files import Examined, examine, keep, kept_heads, models_folder
+from router.promotion_files import Examined, examine, keep, kept_model, models_folder
 from tests.router.promotions import ENCODER, bad_heads, good_heads, model_folder
 
 
@@ -80,7 +80,7 @@ def test_the_copy_serves_when_the_folder_is_gone(folder: Path, tmp_path: Path, h
     kept = keep(folder, models, digest)
     shutil.rmtree(folder)
     assert kept == models / digest
-    assert kept_heads(promotion_of(digest), models, ENCODER).labels == heads.labels
+    assert kept_model(promotion_of(digest), models, ENCODER).heads.labels == heads.labels
     assert [path.name for path in models.iterdir()] == [digest]
 
 
@@ -93,7 +93,7 @@ def test_a_copy_that_is_whole_is_kept_and_a_broken_one_is_made_again(folder: Pat
     (kept / MANIFEST_FILE).unlink()
     keep(folder, models, digest)
     assert not (kept / "mark").exists()
-    assert kept_heads(promotion_of(digest), models, ENCODER).labels
+    assert kept_model(promotion_of(digest), models, ENCODER).heads.labels
 
 
 def test_a_folder_that_changes_while_it_is_copied_is_not_kept(folder: Path, tmp_path: Path) -> None:
@@ -110,9 +110,9 @@ def test_a_copy_of_another_model_is_not_served(folder: Path, tmp_path: Path) -> 
     keep(folder, models, digest)
     (models / digest).rename(models / ("1" * 64))
     with pytest.raises(ModelError, match="roll promotion 4 back"):
-        kept_heads(promotion_of("1" * 64), models, ENCODER)
+        kept_model(promotion_of("1" * 64), models, ENCODER)
     with pytest.raises(ModelError, match="cannot be read"):
-        kept_heads(promotion_of(digest), models, ENCODER)
+        kept_model(promotion_of(digest), models, ENCODER)
 
 
 def test_copies_lie_beside_the_store(tmp_path: Path) -> None:
