@@ -87,11 +87,11 @@ def _clustered(url: str, since_ms: int, min_size: int | None) -> dict[str, Any]:
 
 
 async def _read(url: str, since_ms: int, reading: Any) -> tuple[FailureLog, list[AgentCard]]:
-    from router.cli.existing_store import existing_store
+    from router.cli.existing_store import looked_into
     from router.failure_log import read_failures
     from router.stores.failed import open_failed
 
-    async with existing_store(url) as store:
+    async with looked_into(url) as store:
         cards = [stored.card for stored in await store.cards.load_cards()]
     async with open_failed(url) as store_of_failures:
         return await read_failures(store_of_failures, since_ms, told=reading), cards

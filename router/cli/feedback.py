@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from router.cli.existing_store import existing_store, stored_policy
+from router.cli.existing_store import existing_store, looked_into, stored_policy
 from router.cli.keys import JsonOption, StoreOption
 from router.cli.output import UNUSABLE, emit_json, fail, say, store_url
 from router.cli.progress import counted, counting
@@ -116,7 +116,7 @@ async def _export(url: str, out: Path, namespace: str | None) -> int:
     from router.stores.feedback_log import LogQuery, open_log
 
     now_ms = int(SystemClock().now_ms())
-    async with existing_store(url) as store:
+    async with looked_into(url) as store:
         rules = (await stored_policy(store)).retention
         redaction = Redaction(rules.utterances, await store.retention.redaction_key())
     n_read = n_written = 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from router.cli.existing_store import existing_store
+from router.cli.existing_store import looked_into
 from router.cli.output import UNUSABLE, emit_json, fail, say, store_url, table
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ async def _add(url: str, key: Key) -> None:
 
 
 async def _load(url: str) -> list[Key]:
-    async with existing_store(url) as store:
+    async with looked_into(url) as store:
         return list(await store.keys.load_keys())
 
 

@@ -45,6 +45,7 @@ app.command("retrain")(retrain.retrain)
 app.command("promote")(promote.promote)
 app.command("rollback")(promote.rollback)
 app.add_typer(evaluate.app, name="evaluate")
+app.add_typer(store.app, name="store")
 app.command("backup")(store.backup)
 app.command("restore")(store.restore)
 

@@ -1,4 +1,4 @@
-"""`agency-router backup` and `agency-router restore`."""
+"""`agency-router backup` and `restore`: copies of a store; `agency-router store migrate`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,33 @@ import typer
 
 from router.cli.keys import JsonOption, StoreOption
 from router.cli.output import emit_json, fail, say, store_url
+
+app = typer.Typer(help="The store.", no_args_is_help=True)
+
+
+@app.callback()
+def store() -> None:
+    """The store."""
+
+
+@app.command()
+def migrate(store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Bring the store to the schema of this release; a service of an older one must not run."""
+    from models.errors import RouterError
+    from router.clock import SystemClock
+    from router.stores.opened import migrated
+
+    url = store_url(store)
+    try:
+        before, after = migrated(url, int(SystemClock().now_ms()))
+    except RouterError as error:
+        fail(str(error))
+    if as_json:
+        emit_json({"store": url, "before": before, "after": after})
+    elif before == after:
+        say(f"{url} has the schema {after!r} already.")
+    else:
+        say(f"{url} is brought from the schema {before!r} to {after!r}.")
 
 
 def backup(

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from router.cli.existing_store import existing_store
+from router.cli.existing_store import existing_store, looked_into
 from router.cli.keys import JsonOption, StoreOption
 from router.cli.output import UNUSABLE, emit_json, fail, say, store_url
 
 if TYPE_CHECKING:
     from models.subject import Erased
+    from router.stores.open import Store
     from router.subjects import Subjects
 
 app = typer.Typer(help="What is kept of callers and sessions.", no_args_is_help=True)
@@ -87,7 +88,7 @@ async def _export(url: str, name: str, after: str) -> dict[str, Any]:
 
     from router.permit import OPEN
 
-    async with _subjects(url) as subjects:
+    async with looked_into(url) as store, _subjects(store) as subjects:
         found = await subjects.export(name, OPEN, after=after)
         while found["next"] is not None and len(found["decisions"]) < _MAX_DECISIONS:
             page = await subjects.export(name, OPEN, after=found["next"])
@@ -101,7 +102,7 @@ async def _erase(url: str, name: str) -> Erased:
     from models.subject import Erased
     from router.permit import OPEN
 
-    async with _subjects(url) as subjects:
+    async with existing_store(url) as store, _subjects(store) as subjects:
         total, is_done = Erased(), False
         while not is_done:
             erased, is_done = await subjects.erase(name, OPEN)
@@ -110,15 +111,14 @@ async def _erase(url: str, name: str) -> Erased:
 
 
 @asynccontextmanager
-async def _subjects(url: str) -> AsyncIterator[Subjects]:
+async def _subjects(store: Store) -> AsyncIterator[Subjects]:
     from feedback.learner import Learner
     from router.clock import SystemClock
     from router.journal import Journal
     from router.subjects import Subjects
 
-    async with existing_store(url) as store:
-        learner = Learner()
-        learner.load(*await store.weights.load())
-        journal = Journal(store.records, max_rows=_JOURNAL_ROWS, batch=_JOURNAL_ROWS, wait_ms=_JOURNAL_WAIT_MS)
-        yield Subjects(store.subjects, store.weights, learner, SystemClock(), journal, None)
-        await journal.aclose()
+    learner = Learner()
+    learner.load(*await store.weights.load())
+    journal = Journal(store.records, max_rows=_JOURNAL_ROWS, batch=_JOURNAL_ROWS, wait_ms=_JOURNAL_WAIT_MS)
+    yield Subjects(store.subjects, store.weights, learner, SystemClock(), journal, None)
+    await journal.aclose()

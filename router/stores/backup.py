@@ -13,6 +13,7 @@ from pathlib import Path
 from models.errors import StoreError
 from models.ports import Clock
 from router.clock import SystemClock
+from router.stores.looking import read_only, untouched
 from router.stores.sqlite import connect, existing_file, prepare, revision_of, sqlite_file
 
 
@@ -50,8 +51,8 @@ def _backup(url: str, out: Path, is_forced: bool) -> None:
             raise StoreError(f"{str(out)!r} is the store itself: name another file")
         if out.exists() and not is_forced:
             raise StoreError(f"{str(out)!r} exists: name another file, or replace it by `--force`")
-        with _file_beside(out) as copy:
-            with closing(_read_only(store)) as source:
+        with _file_beside(out) as copy, untouched(store):
+            with closing(read_only(store)) as source:
                 _check_schema(source, url)
                 _copy(source, copy)
             _put(copy, out)
@@ -65,7 +66,7 @@ def _restore(file: Path, store: Path, url: str, now_ms: int) -> None:
         if store.exists() and store.samefile(file):
             raise StoreError(f"{str(file)!r} is the store itself: name a backup")
         with _file_beside(store) as copy:
-            with closing(_read_only(file)) as source:
+            with closing(read_only(file)) as source:
                 _check_schema(source, str(file))
                 _copy(source, copy)
             # migrated before it takes the place, so that a failure leaves the store alone
@@ -74,12 +75,6 @@ def _restore(file: Path, store: Path, url: str, now_ms: int) -> None:
                 connection.execute("PRAGMA journal_mode=DELETE")
             _free(store, url)
             _put(copy, store)
-
-
-def _read_only(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=5, isolation_level=None)
-    connection.execute("PRAGMA query_only=ON")
-    return connection
 
 
 def _check_schema(connection: sqlite3.Connection, name: str) -> None:

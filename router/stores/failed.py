@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, func, select
 
-from models.ports import Clock
 from router.stores.database import Database
-from router.stores.opened import opened
+from router.stores.opened import looked_at
 from router.stores.tables import decisions, outcomes
 
 _NAMED_NOBODY = ("fallback", "deny")
@@ -94,13 +93,13 @@ class SqlFailed:
 
 
 @asynccontextmanager
-async def open_failed(url: str, *, clock: Clock | None = None) -> AsyncIterator[SqlFailed]:
-    """Open the store that `url` names, migrated to the newest schema if need be.
+async def open_failed(url: str) -> AsyncIterator[SqlFailed]:
+    """Open the store that `url` names to look into it; a service may be writing to it.
 
     Raises:
-        StoreError: where it cannot be opened, naming the URL and what to do.
+        StoreError: there is none, or it is of another schema.
     """
-    async with opened(url, clock=clock) as database:
+    async with looked_at(url) as database:
         yield SqlFailed(database)
 
 

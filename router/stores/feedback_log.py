@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
-from pathlib import Path
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select
 
 from models.card import AgentCard
-from models.errors import StoreError
 from models.events import DecisionRow, OutcomeRow
 from router.clock import SystemClock
 from router.stores.cards import SqlCards
 from router.stores.database import Database
-from router.stores.sqlite import connect, existing_file, reader_engine, revision_of
-from router.stores.tables import REVISION, decisions, generations, outcomes
+from router.stores.opened import looked_at
+from router.stores.tables import decisions, generations, outcomes
 
 _DECISION = tuple(decisions.c[name] for name in DecisionRow._fields)
 _OUTCOME = tuple(outcomes.c[name] for name in OutcomeRow._fields)
@@ -89,13 +85,8 @@ async def open_log(url: str) -> AsyncIterator[SqlFeedbackLog]:
     Raises:
         StoreError: there is no such store, or it is not of this release's schema.
     """
-    path = await asyncio.to_thread(_checked, url)
-    engine = reader_engine(path, 1)
-    database = Database(engine, engine, url)
-    try:
+    async with looked_at(url) as database:
         yield SqlFeedbackLog(database)
-    finally:
-        await database.close()
 
 
 def page_query(query: LogQuery, after: tuple[int, str] | None, limit: int) -> Select[Any]:
@@ -128,18 +119,3 @@ def _page(connection: Connection, query: LogQuery, after: tuple[int, str] | None
         outcome = OutcomeRow._make(row)
         newest[outcome.decision_id][outcome.attempt] = outcome
     return [RecordedDecision(row, tuple(each for _, each in sorted(newest[row.decision_id].items()))) for row in found]
-
-
-def _checked(url: str) -> Path:
-    path = existing_file(url)
-    try:
-        with closing(connect(path)) as connection:
-            revision = revision_of(connection, url)
-    except sqlite3.Error as error:
-        raise StoreError(f"{url!r} cannot be read ({error}): name a store of agency-router") from error
-    if revision != REVISION:
-        raise StoreError(
-            f"{url!r} has the schema {revision!r}, this command reads {REVISION!r}: "
-            "start `agency-router serve` of this release with it once, which brings it up to date"
-        )
-    return path

@@ -23,11 +23,13 @@ from models.review import ReviewStore
 from models.subject import SubjectStore
 from router.clock import SystemClock
 from router.stores.cards import SqlCards
+from router.stores.database import Database
 from router.stores.generations import SqlGenerations
 from router.stores.heartbeats import SqlHeartbeats
 from router.stores.imports import SqlImports
 from router.stores.keys import SqlKeys
-from router.stores.opened import opened
+from router.stores.looked_at import LookedAtRetention, LookedAtVectors
+from router.stores.opened import looked_at, opened
 from router.stores.policies import SqlPolicies
 from router.stores.promotions import SqlPromotions
 from router.stores.records import SqlRecords
@@ -81,22 +83,37 @@ async def open_store(url: str, *, clock: Clock | None = None) -> AsyncIterator[S
     """
     clock = clock or SystemClock()
     async with opened(url, clock=clock, n_readers=_N_READERS) as database:
-        tickets = SqlTickets(database)
-        yield Store(
-            cards=SqlCards(database, clock),
-            vectors=SqlVectors(database),
-            keys=SqlKeys(database),
-            policies=SqlPolicies(database),
-            records=SqlRecords(database),
-            heartbeats=SqlHeartbeats(database),
-            tickets=tickets,
-            seals=SqlSeals(database),
-            generations=SqlGenerations(database),
-            weights=SqlWeights(database),
-            reviews=SqlReviews(database),
-            promotions=SqlPromotions(database),
-            subjects=SqlSubjects(database, tickets.recount),
-            retention=SqlRetention(database),
-            imports=SqlImports(database),
-            close=database.close,
-        )
+        yield _store(database, clock, SqlVectors(database), SqlRetention(database))
+
+
+@asynccontextmanager
+async def look_into(url: str) -> AsyncIterator[Store]:
+    """Look into the store that `url` names: nothing is written, made or migrated; a service may write to it meanwhile.
+
+    Raises:
+        StoreError: there is none, it is of another schema, or it cannot be read; whatever would write.
+    """
+    async with looked_at(url, n_readers=_N_READERS) as database:
+        yield _store(database, SystemClock(), LookedAtVectors(database), LookedAtRetention(database))
+
+
+def _store(database: Database, clock: Clock, vectors: VectorStore, retention: RetentionStore) -> Store:
+    tickets = SqlTickets(database)
+    return Store(
+        cards=SqlCards(database, clock),
+        vectors=vectors,
+        keys=SqlKeys(database),
+        policies=SqlPolicies(database),
+        records=SqlRecords(database),
+        heartbeats=SqlHeartbeats(database),
+        tickets=tickets,
+        seals=SqlSeals(database),
+        generations=SqlGenerations(database),
+        weights=SqlWeights(database),
+        reviews=SqlReviews(database),
+        promotions=SqlPromotions(database),
+        subjects=SqlSubjects(database, tickets.recount),
+        retention=retention,
+        imports=SqlImports(database),
+        close=database.close,
+    )

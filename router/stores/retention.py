@@ -13,8 +13,8 @@ from router.stores.seals import note_erased
 from router.stores.tables import decisions, events, meta, outcomes, reviews, shadows, tickets
 from router.stores.ticket_queries import ENDED
 
-_KEY = "redaction_key"
-_N_KEY_BYTES = 32
+KEY_NAME = "redaction_key"
+N_KEY_BYTES = 32
 _EMPTY = "{}"
 _INCREMENTAL = 2
 _ACCEPTED = str(ReviewState.ACCEPTED)
@@ -28,10 +28,10 @@ class SqlRetention:
 
     async def redaction_key(self) -> bytes:
         """The key of the digests of this store, made at the first call."""
-        known = select(meta.c.value).where(meta.c.name == _KEY)
+        known = select(meta.c.value).where(meta.c.name == KEY_NAME)
 
         def work(connection: Connection) -> bytes:
-            made = {"name": _KEY, "value": os.urandom(_N_KEY_BYTES).hex()}
+            made = {"name": KEY_NAME, "value": os.urandom(N_KEY_BYTES).hex()}
             connection.execute(insert_or_keep(connection, meta), made)
             return bytes.fromhex(connection.execute(known).scalar_one())
 

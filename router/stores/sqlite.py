@@ -26,6 +26,9 @@ BUSY_S = 5.0
 _MIGRATION_S = 60.0
 """The same while opening: another process may be migrating a large file."""
 
+NEWER = "a newer release wrote it; upgrade agency-router, or restore a backup of your release"
+"""What is to be done about a schema that is not known here."""
+
 # Alembic hands its environment out through module globals, so one thread migrates at a time
 _ALEMBIC = threading.Lock()
 
@@ -68,7 +71,7 @@ def writer_engine(path: Path) -> AsyncEngine:
     """One connection whose transactions take the write lock at once; a commit is on the disk when it returns."""
     # what is deleted is overwritten, else it would lie in the file until its place is needed again
     pragmas = ("PRAGMA synchronous=FULL", "PRAGMA foreign_keys=ON", "PRAGMA secure_delete=ON")
-    engine = _async_engine(path, 1, pragmas)
+    engine = async_engine(path, 1, pragmas)
     # upgrading a read lock later fails at once with "database is locked", whatever the busy time-out
     event.listen(engine.sync_engine, "begin", _begin_immediate)
     return engine
@@ -76,7 +79,7 @@ def writer_engine(path: Path) -> AsyncEngine:
 
 def reader_engine(path: Path, n_connections: int) -> AsyncEngine:
     """Connections that cannot write, each statement a snapshot of its own."""
-    return _async_engine(
+    return async_engine(
         path,
         n_connections,
         ("PRAGMA query_only=ON",),
@@ -85,9 +88,11 @@ def reader_engine(path: Path, n_connections: int) -> AsyncEngine:
     )
 
 
-def _async_engine(path: Path, pool_size: int, pragmas: tuple[str, ...], **options: Any) -> AsyncEngine:
+def async_engine(place: Path | URL, pool_size: int, pragmas: tuple[str, ...], **options: Any) -> AsyncEngine:
+    """An engine whose connections are set up by these pragmas; `place` is the file, or a URL of its own kind."""
+    url = place if isinstance(place, URL) else URL.create("sqlite+aiosqlite", database=str(place))
     engine = create_async_engine(
-        URL.create("sqlite+aiosqlite", database=str(path)),
+        url,
         pool_size=pool_size,
         max_overflow=0,
         connect_args={"timeout": BUSY_S, "isolation_level": None},
@@ -185,10 +190,7 @@ def _upgrade(path: Path, url: str, now_ms: int) -> None:
         assert isinstance(driver, sqlite3.Connection)
         found = revision_of(driver, url)
         if found is not None and found not in known:
-            raise StoreError(
-                f"{url!r} has the schema {found!r}, this release knows {sorted(known)}: "
-                "a newer release wrote it; upgrade agency-router, or restore a backup of your release"
-            )
+            raise StoreError(f"{url!r} has the schema {found!r}, this release knows {sorted(known)}: {NEWER}")
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
         if found is None:

@@ -59,6 +59,8 @@ async def test_decisions_that_named_nobody_are_paged_and_counted(tmp_path: Path)
 
 async def test_pages_are_found_without_sorting(tmp_path: Path) -> None:
     url = url_of(tmp_path / "store.db")
+    async with open_store(url):
+        pass
     async with open_failed(url) as failed:
         for query in (outcomes_query(5, 9, 10), nobody_query(5, (9, "d"), 10)):
             said = query.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})

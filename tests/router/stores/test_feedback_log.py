@@ -112,16 +112,14 @@ async def test_a_store_of_another_release_is_not_migrated_but_told(path: Path) -
         pass
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '0004'")
-    with pytest.raises(StoreError, match=f"has the schema '0004', this command reads '{REVISION}': start"):
+    with pytest.raises(StoreError, match=f"has the schema '0004', this release reads '{REVISION}',"):
         async with open_log(url_of(path)):
             pass
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0004",)]
 
 
-@pytest.mark.parametrize(
-    ("content", "told"), [(b"", "schema None"), (b"no database at all, but text", "cannot be read")]
-)
+@pytest.mark.parametrize(("content", "told"), [(b"", "is empty"), (b"no database at all, but text", "cannot be read")])
 def test_a_file_that_is_no_store_is_told(path: Path, content: bytes, told: str) -> None:
     path.write_bytes(content)
 
