@@ -19,6 +19,7 @@ from models.decision import RouteDecision
 from models.reading import Reading
 from router.case import Case
 from router.learned import Learned
+from router.live.open_decisions import chosen_by_caller
 from router.permit import Grants
 from router.scorer import Blend, Contender
 from router.seals import section_digest
@@ -204,9 +205,10 @@ def _live(case: Case, decision: RouteDecision) -> dict[str, Any]:
         live["left_out"] = [("/".join(entry.agent), stage) for entry, stage in excluded[:MOST]]
         if len(excluded) > MOST:
             live["n_left_out"] = len(excluded)
-    timeouts = _timeouts(case)
-    if timeouts:
+    if timeouts := _timeouts(case):
         live["timeouts_ms"] = timeouts
+    if prices := _prices(case, decision):
+        live["prices"] = prices
     if case.selection is None:
         _add_refusal(live, case, decision)
     return live
@@ -239,6 +241,16 @@ def _timeouts(case: Case) -> dict[str, int]:
         if figure is not None and figure is not entry.fresh and figure.timeout_ms != entry.card.timeout_ms:
             known["/".join(entry.agent)] = figure.timeout_ms
     return known
+
+
+def _prices(case: Case, decision: RouteDecision) -> dict[str, tuple[float, float]]:
+    """Prices per call and per 1000 tokens, of the agents that are to be called: what a call costs stays what it was."""
+    cards, choice = case.snapshot.card_of, case.request.caller_choice
+    called = [(each.target.namespace, each.target.agent_id, each.target.version) for each in decision.plan]
+    if choice is not None:
+        called = [case.shadow or chosen_by_caller(choice, case.request.namespace, cards)]
+    priced = [cards[agent] for agent in called if agent in cards]
+    return {"/".join(card.key): (p.per_call_usd, p.per_1k_tokens_usd) for card in priced if (p := card.price)}
 
 
 def _over(case: Case) -> tuple[int, float, str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from feedback.attribution import Call, Charge, Party, charge
-from models.card import AgentCard, AgentKey
+from models.card import Price
 from models.errors import ConflictError, FieldProblem, InvalidRequestError, NotFoundError, RequestError
 from models.events import HOUR_MS, OutcomeRow, Row, UsageRow
 from models.key import ADMIN
@@ -147,7 +147,6 @@ class Settlement:
     def _rows(
         self, opened: OpenDecision, outcome: Outcome, charged: Charge, before: Told | None, wall_ms: int
     ) -> list[Row]:
-        cards = self._registry.snapshot.card_of
         at_ms = wall_ms if before is None else before.at_ms
         party = NOBODY if opened.is_foreign else charged.party.value
         told = {"status": outcome.status, "attempt": outcome.attempt, "charged_to": party}
@@ -156,10 +155,10 @@ class Settlement:
         rows: list[Row] = [
             span_row(opened.trace_id, opened.span_id, None, "router", steps, wall_ms, opened.key),
             _outcome_row(opened, outcome, charged.party.value, wall_ms, opened.told[outcome.attempt].learnt),
-            _usage(opened, outcome, at_ms, cards, 1),
+            _usage(opened, outcome, at_ms, 1),
         ]
         if before is not None:
-            rows.append(_usage(opened, before.outcome, at_ms, cards, -1))
+            rows.append(_usage(opened, before.outcome, at_ms, -1))
         for other, attempt in self._live.told_recharged():
             rows += self._recharged(other, attempt, wall_ms)
         return rows
@@ -200,19 +199,17 @@ def _outcome_row(opened: OpenDecision, outcome: Outcome, charged: str, wall_ms: 
     )
 
 
-def _usage(
-    opened: OpenDecision, outcome: Outcome, at_ms: int, cards: Mapping[AgentKey, AgentCard], sign: int
-) -> UsageRow:
-    agent = opened.steps[outcome.attempt - 1].agent
+def _usage(opened: OpenDecision, outcome: Outcome, at_ms: int, sign: int) -> UsageRow:
+    step = opened.steps[outcome.attempt - 1]
     cost_usd = outcome.cost_usd
     if cost_usd is None:
-        cost_usd = _listed_usd(cards.get(agent), outcome.tokens or 0)
+        cost_usd = _listed_usd(step.price, outcome.tokens or 0)
     return UsageRow(
         hour=at_ms // HOUR_MS,
         caller=opened.caller,
         team=opened.team,
         namespace=opened.namespace,
-        agent_id=agent[1],
+        agent_id=step.agent[1],
         n_decisions=0,
         n_calls=sign,
         n_succeeded=sign if outcome.status in _SUCCEEDED else 0,
@@ -223,7 +220,6 @@ def _usage(
     )
 
 
-def _listed_usd(card: AgentCard | None, tokens: int) -> float:
-    """What the call costs by the card's price, where the outcome says nothing of it."""
-    price = None if card is None else card.price
+def _listed_usd(price: Price | None, tokens: int) -> float:
+    """What the call costs by the price that its card had, where the outcome says nothing of it."""
     return 0.0 if price is None else price.per_call_usd + price.per_1k_tokens_usd * tokens / 1000

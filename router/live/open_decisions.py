@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from models.card import AgentCard, AgentKey
+from models.card import AgentCard, AgentKey, Price
 from models.decision import Attempt
 from models.events import DecisionRow, OutcomeRow
 from models.outcome import Outcome
@@ -34,6 +34,7 @@ class Step(NamedTuple):
         backoff_ms: the wait before it.
         on: outcomes of the attempt before that lead here.
         depends_on: shared dependencies of the agent.
+        price: of its card when it was decided; None where it had none.
     """
 
     agent: AgentKey
@@ -42,6 +43,7 @@ class Step(NamedTuple):
     backoff_ms: int
     on: tuple[str, ...]
     depends_on: tuple[str, ...]
+    price: Price | None = None
 
 
 class Told(NamedTuple):
@@ -147,7 +149,15 @@ def steps_of(plan: Sequence[Attempt], cards: Sequence[AgentCard], timeouts_ms: S
         timeouts_ms: suggested timeout of each.
     """
     return tuple(
-        Step(card.key, attempt.timeout_ms, timeout_ms, attempt.backoff_ms, tuple(attempt.on), tuple(card.depends_on))
+        Step(
+            card.key,
+            attempt.timeout_ms,
+            timeout_ms,
+            attempt.backoff_ms,
+            tuple(attempt.on),
+            tuple(card.depends_on),
+            card.price,
+        )
         for attempt, card, timeout_ms in zip(plan, cards, timeouts_ms, strict=True)
     )
 
@@ -181,7 +191,7 @@ def step_of_choice(agent: AgentKey, cards: Mapping[AgentKey, AgentCard]) -> Step
     card = cards.get(agent)
     if card is None:
         return Step(agent, _UNKNOWN_MS, _UNKNOWN_MS, 0, (), ())
-    return Step(agent, card.timeout_ms, card.timeout_ms, 0, (), tuple(card.depends_on))
+    return Step(agent, card.timeout_ms, card.timeout_ms, 0, (), tuple(card.depends_on), card.price)
 
 
 def of_record(
@@ -202,12 +212,14 @@ def of_record(
     shadow = inputs.get("shadow")
     if choice:
         agent = chosen_by_caller(CallerChoice.model_validate(choice), row.namespace, cards)
-        if shadow is not None:
-            namespace, agent_id, version = shadow.rsplit("/", 2)
+        told = shadow or next(iter(inputs.get("prices", ())), None)
+        if told is not None:  # of which version it was, where the caller named none
+            namespace, agent_id, version = told.rsplit("/", 2)
             agent = (namespace, agent_id, version)
         steps: tuple[Step, ...] = (step_of_choice(agent, cards),)
     else:
         steps = tuple(_step(attempt, inputs.get("timeouts_ms", {}), cards) for attempt in answer["plan"])
+    steps = tuple(step._replace(price=_price(step.agent, inputs, cards)) for step in steps)
     opened = OpenDecision(
         decision_id=row.decision_id,
         trace_id=row.trace_id,
@@ -246,6 +258,15 @@ def _features(inputs: Any, target: Any) -> tuple[float, float, float, float] | N
         if each == name:
             return (inputs.get("similarity", inputs["reading"]["confidence"]), quality, health, load)
     return None
+
+
+def _price(agent: AgentKey, inputs: Any, cards: Mapping[AgentKey, AgentCard]) -> Price | None:
+    """As it was when it was decided; today's where the record is of before such were kept."""
+    if "digests" not in inputs:
+        card = cards.get(agent)
+        return None if card is None else card.price
+    told = inputs.get("prices", {}).get("/".join(agent))
+    return None if told is None else Price(per_call_usd=told[0], per_1k_tokens_usd=told[1])
 
 
 def _step(attempt: Any, timeouts_ms: Mapping[str, int], cards: Mapping[AgentKey, AgentCard]) -> Step:
