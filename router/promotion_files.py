@@ -48,8 +48,12 @@ class Examined(NamedTuple):
 
 def models_folder(store_url: str) -> Path:
     """Where the copies are: `<store>.models` beside the store's file."""
-    path = sqlite_file(store_url)
-    return path.with_name(f"{path.name}.models")
+    return models_beside(sqlite_file(store_url))
+
+
+def models_beside(file: Path) -> Path:
+    """The same of a store's file, or of a backup of one."""
+    return file.with_name(f"{file.name}.models")
 
 
 def examine(folder: Path, encoder_id: str) -> Examined:
@@ -78,14 +82,14 @@ def keep(folder: Path, models: Path, digest: str) -> Path:
         ModelError: it cannot be copied, or has changed meanwhile.
     """
     kept, coming = models / digest, models / f".{digest}.{uuid4().hex}"
-    if _holds(kept, digest):
+    if holds_model(kept, digest):
         return kept
     try:
         coming.mkdir(parents=True)
         # the manifest last: a copy that was cut short has none
         for name in (*read_manifest(folder).files, EXAM_FILE, MANIFEST_FILE):
             shutil.copyfile(folder / name, coming / name)
-        if not _holds(coming, digest):
+        if not holds_model(coming, digest):
             raise ModelError(f"{folder} has changed while it was copied: promote it again")
         shutil.rmtree(kept, ignore_errors=True)
         os.replace(coming, kept)
@@ -110,7 +114,8 @@ def kept_model(promotion: Promotion, models: Path, encoder_id: str) -> KeptModel
     return KeptModel(heads, slates_of(folder, encoder_id))
 
 
-def _holds(folder: Path, digest: str) -> bool:
+def holds_model(folder: Path, digest: str) -> bool:
+    """Whether a folder holds that model, whole. Blocks while it is read."""
     try:
         load_heads(folder)
         return read_manifest(folder).digest == digest

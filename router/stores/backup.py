@@ -6,7 +6,7 @@ import asyncio
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -16,8 +16,14 @@ from router.clock import SystemClock
 from router.stores.looking import read_only, untouched
 from router.stores.sqlite import connect, existing_file, prepare, revision_of, sqlite_file
 
+Along = Callable[[Path], object]
+"""Called in a thread with a whole copy before it takes its place; what it raises ends the work."""
 
-async def backup(url: str, out: Path, *, is_forced: bool = False) -> None:
+# of those that a rollback may still put in force
+_MODELS = "SELECT DISTINCT digest FROM promotions WHERE stage IN ('shadow', 'canary', 'full', 'superseded') ORDER BY 1"
+
+
+async def backup(url: str, out: Path, *, is_forced: bool = False, along: Along | None = None) -> None:
     """Write a consistent copy of the store to `out`; the service may go on writing meanwhile.
 
     The copy is one file, checked, flushed to the disk, and put in its place in one step.
@@ -26,24 +32,44 @@ async def backup(url: str, out: Path, *, is_forced: bool = False) -> None:
         url: the store.
         out: the file to make.
         is_forced: whether a file that is there may be replaced.
+        along: what goes with it; None: nothing.
 
     Raises:
         StoreError: where it cannot be done; `out` is as it was.
     """
-    await asyncio.to_thread(_backup, url, out, is_forced)
+    await asyncio.to_thread(_backup, url, out, is_forced, along)
 
 
-async def restore(file: Path, url: str, *, clock: Clock | None = None) -> None:
+async def restore(file: Path, url: str, *, clock: Clock | None = None, along: Along | None = None) -> None:
     """Replace the store by the copy in `file`, migrated to the newest schema; no process may have the store open.
+
+    Args:
+        file: the copy.
+        url: the store.
+        clock: stamps a migration; None takes the system's.
+        along: what goes with it; None: nothing.
 
     Raises:
         StoreError: where `file` is damaged or no store, or the store is in use; the store is as it was.
     """
     now_ms = int((clock or SystemClock()).now_ms())
-    await asyncio.to_thread(_restore, file, sqlite_file(url), url, now_ms)
+    await asyncio.to_thread(_restore, file, sqlite_file(url), url, now_ms, along)
 
 
-def _backup(url: str, out: Path, is_forced: bool) -> None:
+def models_of(file: Path) -> list[str]:
+    """Digests of the models that a store's file, which nobody writes to, has on their way or in force; blocks.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    with _border(f"reading the promotions of {str(file)!r}"), closing(read_only(file)) as connection:
+        known = connection.execute(
+            "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'promotions'"
+        ).fetchone()
+        return [str(digest) for (digest,) in connection.execute(_MODELS)] if known else []
+
+
+def _backup(url: str, out: Path, is_forced: bool, along: Along | None) -> None:
     out = out.absolute()
     with _border(f"backup of {url!r} to {str(out)!r}"):
         store = existing_file(url)
@@ -55,10 +81,12 @@ def _backup(url: str, out: Path, is_forced: bool) -> None:
             with closing(read_only(store)) as source:
                 _check_schema(source, url)
                 _copy(source, copy)
+            if along is not None:
+                along(copy)
             _put(copy, out)
 
 
-def _restore(file: Path, store: Path, url: str, now_ms: int) -> None:
+def _restore(file: Path, store: Path, url: str, now_ms: int, along: Along | None) -> None:
     file = file.absolute()
     with _border(f"restore of {url!r} from {str(file)!r}"):
         if not file.is_file():
@@ -73,6 +101,8 @@ def _restore(file: Path, store: Path, url: str, now_ms: int) -> None:
             prepare(copy, str(file), now_ms)
             with closing(connect(copy)) as connection:
                 connection.execute("PRAGMA journal_mode=DELETE")
+            if along is not None:
+                along(copy)
             _free(store, url)
             _put(copy, store)
 
