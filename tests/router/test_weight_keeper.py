@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from feedback.attribution import Charge, Party
 from feedback.learner import Learner
 from models.errors import NotFoundError
+from models.events import LearnerRow
 from models.outcome import Outcome, OutcomeStatus
 from models.policy import Policy
 from models.ports import WeightStore
@@ -36,13 +39,13 @@ class Kept:
         self.journal = journal
         self.policy = policy
 
-    def learn(self, n: int, status: OutcomeStatus = OutcomeStatus.SUCCEEDED) -> None:
+    def learn(self, n: int, status: OutcomeStatus = OutcomeStatus.SUCCEEDED, cost_usd: float | None = None) -> None:
         for number in range(n):
             opened = OpenDecision(
                 f"d{number}", "t", "s", "", "web", "", "default", "echo", None, None, None,
                 (Step(AGENT, 1000, 1000, 0, (), ()),), intents=(("echo", 1.0),),
             )  # fmt: skip
-            outcome = Outcome(decision_id=opened.decision_id, status=status)
+            outcome = Outcome(decision_id=opened.decision_id, status=status, cost_usd=cost_usd)
             charged = Charge(Party.AGENT, status is not OutcomeStatus.SUCCEEDED)
             self.learning.take(opened, outcome, charged, self.policy, 0)
 
@@ -93,6 +96,29 @@ async def test_what_was_learned_before_a_restart_counts_towards_the_next_snapsho
     await keeper.tick()
     newest, first = await keeper.snapshots()
     assert newest.version == again.learner.version > first.version
+
+
+def of_agent(kept: Kept) -> dict[str, Any]:
+    """What is known of the agent beside its evidence."""
+    rows = [row for row in kept.learning.learner.rows(at_ms=0) if isinstance(row, LearnerRow)]
+    found: dict[str, Any] = json.loads(next(row.body for row in rows if (row.namespace, *row[1:3]) == AGENT))
+    return found
+
+
+async def test_a_rollback_takes_back_what_drift_and_cost_have_seen_too_and_leaves_a_freeze(kept: Kept) -> None:
+    kept.learn(30, cost_usd=0.01)
+    await kept.keeper.take("test")
+    version, known = kept.learning.learner.version, of_agent(kept)
+    assert known["cusum"] < 0.1
+    kept.learn(3, OutcomeStatus.FAILED, cost_usd=5.0)
+    later = of_agent(kept)
+    assert later["cusum"] > known["cusum"] + 1
+    assert (later["recent"], later["costs"], later["n_outcomes"]) != (known["recent"], known["costs"], 30)
+    kept.learning.learner.freeze("an audit", 1)
+    await kept.back(version)
+    assert of_agent(kept) == known
+    assert kept.learning.learner.frozen == "an audit"
+    assert kept.learning.learner.version > version
 
 
 async def test_each_rollback_without_a_version_goes_one_further_back(kept: Kept) -> None:
