@@ -8,6 +8,19 @@ from feedback.success_slates import Foretold
 from models.learning_policy import LearningMode
 
 
+class Foreseen(NamedTuple):
+    """What success heads said; all sequences are in the order of the contenders.
+
+    Attributes:
+        said: None for an agent that has no head.
+        alpha: without what was said; so is `beta`.
+    """
+
+    said: tuple[Foretold | None, ...]
+    alpha: tuple[float, ...]
+    beta: tuple[float, ...]
+
+
 class Learned(NamedTuple):
     """Posteriors and how they are used; all sequences are in the order of the contenders.
 
@@ -17,8 +30,7 @@ class Learned(NamedTuple):
         floor: share of such decisions that is spread evenly over all contenders.
         temperature: of the draws, in mode `explore`.
         version: of the weights.
-        foretold: what success heads said, which is blended into alpha and beta; None for an agent without one, empty
-            where none was asked.
+        heads: what was blended into alpha and beta; None where no head said anything.
     """
 
     mode: LearningMode
@@ -27,7 +39,7 @@ class Learned(NamedTuple):
     floor: float
     temperature: float
     version: int
-    foretold: tuple[Foretold | None, ...] = ()
+    heads: Foreseen | None = None
 
     @property
     def draws(self) -> bool:

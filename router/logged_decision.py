@@ -17,7 +17,7 @@ from models.outcome import Outcome
 from models.request import Preference
 from router.learned import Learned
 from router.scorer import Blend, Contender, clamped, order, score
-from router.success import foretold_of
+from router.success import heads_of
 
 Rewarder = Callable[[Outcome, Charge, float], float | None]
 """(outcome, who it is charged to, slice of the plan in milliseconds) → reward."""
@@ -129,9 +129,9 @@ def _learned(sealed: Mapping[str, Any] | None, n_contenders: int) -> Learned | N
     alpha, beta = tuple(map(float, sealed["alpha"])), tuple(map(float, sealed["beta"]))
     if not len(alpha) == len(beta) == n_contenders:
         raise ValueError(f"{len(alpha)} alpha, {len(beta)} beta, {n_contenders} contenders")
-    heads = foretold_of(sealed)
-    if heads and len(heads) != n_contenders:
-        raise ValueError(f"{len(heads)} heads, {n_contenders} contenders")
+    heads = heads_of(sealed)
+    if heads is not None and {len(each) for each in heads} != {n_contenders}:
+        raise ValueError(f"heads do not tell of {n_contenders} contenders")
     return Learned(
         mode=sealed["mode"],
         alpha=alpha,
@@ -139,7 +139,7 @@ def _learned(sealed: Mapping[str, Any] | None, n_contenders: int) -> Learned | N
         floor=float(sealed["floor"]),
         temperature=float(sealed["temperature"]),
         version=int(sealed["version"]),
-        foretold=heads,
+        heads=heads,
     )
 
 

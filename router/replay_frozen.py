@@ -33,7 +33,7 @@ from router.replayed import DifferentError
 from router.scorer import Blend
 from router.snapshot import Entry
 from router.standing import OverQuota, Standing
-from router.success import Asked, foretold_of
+from router.success import Asked, heads_of
 
 _N_SHARED = 3
 """Of the blend, the numbers at its end, which are the operator's and never learned."""
@@ -264,5 +264,5 @@ def _learned(sealed: Mapping[str, Any]) -> Learned:
         floor=sealed["floor"],
         temperature=sealed["temperature"],
         version=sealed["version"],
-        foretold=foretold_of(sealed),
+        heads=heads_of(sealed),
     )

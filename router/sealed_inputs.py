@@ -25,6 +25,7 @@ from router.scorer import Blend, Contender
 from router.seals import section_digest
 from router.selection import Selection
 from router.snapshot import Entry
+from router.success import sealed_heads
 from router.wire import dumps
 
 FORMAT = 1
@@ -274,7 +275,7 @@ def contender_row(entry: Entry, contender: Contender) -> tuple[object, ...]:
 
 def _learned(learned: Learned, places: Sequence[int]) -> dict[str, Any]:
     is_whole = len(places) == len(learned.alpha)
-    sealed = {
+    sealed: dict[str, Any] = {
         "mode": learned.mode,
         "floor": learned.floor,
         "temperature": learned.temperature,
@@ -282,9 +283,8 @@ def _learned(learned: Learned, places: Sequence[int]) -> dict[str, Any]:
         "alpha": learned.alpha if is_whole else [learned.alpha[place] for place in places],
         "beta": learned.beta if is_whole else [learned.beta[place] for place in places],
     }
-    if learned.foretold:
-        said = [learned.foretold[place] for place in places]
-        sealed["heads"] = [None if each is None else (each.predicted, each.trust) for each in said]
+    if learned.heads is not None:
+        sealed["heads"] = sealed_heads(learned.heads, places)
     return sealed
 
 

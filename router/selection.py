@@ -195,10 +195,10 @@ def _candidate(entry: Entry, scored: Scored, selection: Selection, place: int, p
 def _predicted(selection: Selection) -> dict[AgentKey, float]:
     """What success heads said, of the agents that have one."""
     learned = selection.learned
-    if learned is None or not learned.foretold:
+    if learned is None or learned.heads is None:
         return {}
     agents = [(each.namespace, each.agent_id, each.version) for each in selection.contenders]
-    said = zip(agents, learned.foretold, strict=True)
+    said = zip(agents, learned.heads.said, strict=True)
     return {agent: each.predicted for agent, each in said if each is not None}
 
 

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 from feedback.success_slates import Foretold, Slates
 from router.advice import Advice
-from router.learned import Learned
+from router.learned import Foreseen, Learned
 from router.redaction import Redaction
 from router.selection import Selection, choose_among
 from router.snapshot import Entry
 
-_Betas = tuple[tuple[float, ...], tuple[float, ...]]
 _AS_KEPT = Redaction("redacted", b"")
 
 
@@ -58,33 +57,44 @@ def foretold(learned: Learned, entries: Sequence[Entry], asked: Asked) -> Learne
     said = asked.heads.foretell(tuple([entry.agent for entry in entries]), text, asked.vector)
     if not said:
         return learned
-    alpha, beta = _shifted(learned, [(0.0, 0.0) if each is None else each for each in said])
-    return learned._replace(alpha=alpha, beta=beta, foretold=said)
+    alphas, betas = [], []
+    for alpha, beta, each in zip(learned.alpha, learned.beta, said, strict=True):
+        blended = alpha if each is None else (1 - each.trust) * alpha + each.trust * each.predicted * (alpha + beta)
+        alphas.append(blended)
+        betas.append(beta if each is None else alpha + beta - blended)
+    return learned._replace(alpha=tuple(alphas), beta=tuple(betas), heads=Foreseen(said, learned.alpha, learned.beta))
 
 
 def without_heads(learned: Learned) -> Learned:
     """What is known without what the heads said.
 
-    >>> known = Learned("exploit", (6.0, 3.0), (4.0, 7.0), 0.0, 0.5, 1)
-    >>> blended = known._replace(alpha=(7.0, 3.0), beta=(3.0, 7.0), foretold=(Foretold(0.8, 0.5), None))
-    >>> [round(mean, 6) for mean in without_heads(blended).means]
-    [0.6, 0.3]
+    >>> known = Learned("exploit", (7.0, 3.0), (3.0, 7.0), 0.0, 0.5, 1)
+    >>> blended = known._replace(heads=Foreseen((Foretold(0.8, 0.5), None), (6.0, 3.0), (4.0, 7.0)))
+    >>> without_heads(blended).means, without_heads(known).means
+    ([0.6, 0.3], [0.7, 0.3])
     """
-    if not learned.foretold:
-        return learned
-    # as blending, with the weight that undoes it: m = (m' - w p) / (1 - w)
-    undone = [
-        (0.0, 0.0) if each is None else (each.predicted, each.trust / (each.trust - 1)) for each in learned.foretold
-    ]
-    alpha, beta = _shifted(learned, undone)
-    return learned._replace(alpha=alpha, beta=beta, foretold=())
+    heads = learned.heads
+    return learned if heads is None else learned._replace(alpha=heads.alpha, beta=heads.beta, heads=None)
 
 
-def foretold_of(sealed: Mapping[str, Any]) -> tuple[Foretold | None, ...]:
-    """What heads had said, as it was sealed with what was learned."""
-    return tuple(
-        [None if each is None else Foretold(float(each[0]), float(each[1])) for each in sealed.get("heads", ())]
-    )
+def sealed_heads(heads: Foreseen, places: Sequence[int]) -> dict[str, Any]:
+    """What heads said of the contenders at these places, as JSON."""
+    said = [heads.said[place] for place in places]
+    return {
+        "said": [None if each is None else [each.predicted, each.trust] for each in said],
+        "alpha": [heads.alpha[place] for place in places],
+        "beta": [heads.beta[place] for place in places],
+    }
+
+
+def heads_of(sealed: Mapping[str, Any]) -> Foreseen | None:
+    """What heads had said, as it was sealed with what was learned; None where they had said nothing."""
+    heads = sealed.get("heads")
+    if heads is None:
+        return None
+    said = tuple([None if each is None else Foretold(float(each[0]), float(each[1])) for each in heads["said"]])
+    alpha, beta = (tuple(map(float, heads[name])) for name in ("alpha", "beta"))
+    return Foreseen(said, alpha, beta)
 
 
 def chosen_with(selection: Selection, entries: Sequence[Entry], asked: Asked | None, seed: int) -> Selection:
@@ -104,19 +114,9 @@ def chosen_with(selection: Selection, entries: Sequence[Entry], asked: Asked | N
         return selection
     plain = without_heads(learned)
     changed = plain if asked is None else foretold(plain, entries, asked)
-    if changed.foretold == learned.foretold:
+    if changed.heads == learned.heads:
         return selection
     contenders = selection.contenders
     if changed.mode != "observe":
         contenders = [each._replace(quality=mean) for each, mean in zip(contenders, changed.means, strict=True)]
     return choose_among(entries, contenders, selection.blend, seed, learned=changed)
-
-
-def _shifted(learned: Learned, said: Sequence[tuple[float, float]]) -> _Betas:
-    """Alpha and beta with the means moved towards what is said, by (value, weight) of each."""
-    alphas, betas = [], []
-    for alpha, beta, (value, weight) in zip(learned.alpha, learned.beta, said, strict=True):
-        moved = (1 - weight) * alpha + weight * value * (alpha + beta) if weight else alpha
-        alphas.append(moved)
-        betas.append(alpha + beta - moved if weight else beta)
-    return tuple(alphas), tuple(betas)

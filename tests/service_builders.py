@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from feedback.learner import Learner
+from feedback.success_heads import SuccessHeads
+from feedback.success_slates import Slates
 from intent.calibrate import Calibration
 from intent.cascade import Cascade
 from intent.dummy_embedder import DummyEmbedder
@@ -41,6 +43,7 @@ from router.live.admission import Admission
 from router.live.live import Live
 from router.permit import OPEN, Grants, namespaces_of
 from router.pick import Picker
+from router.promotion import Lanes
 from router.recorder import Recorder
 from router.registry import Registry
 from router.reviews import Corrections
@@ -175,12 +178,14 @@ def service_of(
     records: MemoryRecords | None = None,
     model: LanguageModel | None = None,
     heads: Heads | None = None,
+    success: SuccessHeads | None = None,
     queue: DegradeQueue | None = None,
     seed: int = 7,
 ) -> Desk:
     """A service over these cards; None stands for the shipped policy, the dummy encoder, a new clock and store.
 
-    Unless a `model` is given, no language model is asked; without `heads` the nearest texts decide.
+    Unless a `model` is given, no language model is asked; without `heads` the nearest texts decide; without `success`
+    no success heads are asked.
     """
     encoder = DummyEmbedder() if embedder is None else embedder
     clock, records = clock or FakeClock(), records or MemoryRecords()
@@ -191,14 +196,16 @@ def service_of(
     live = Live(Random(seed))
     live.health.follow(snapshot.digest_of, clock.monotonic_ms())
     registry, learning = FixedRegistry(snapshot), learning_of(snapshot)
+    intake = Intake(EmbedPool(encoder, n_threads=1), cascade)
     service = RouteService(
         registry,
         Decider(
-            Intake(EmbedPool(encoder, n_threads=1), cascade),
+            intake,
             Escalation(model, clock, LlmBreaker(clock)),
             Picker(Admission(live, clock), live, learning, queue, clock),
             live.sessions,
             clock,
+            lanes=Lanes(intake, None if success is None else Slates(success)),
         ),
         Goals(records),
         Recorder(journal),
