@@ -40,6 +40,7 @@ from router.retention import Retention
 from router.service import Ids, RouteService
 from router.startup import Start
 from router.stores.open import Store, open_store
+from router.stores.served import served
 from router.supervisor import Supervisor
 from router.watch import watch_cards, watch_policy
 
@@ -90,13 +91,14 @@ async def running(
         ConfigError: a card or policy file is wrong.
         EncoderError: the encoder's files are missing or altered.
         ModelError: the folder of trained classifiers cannot be used.
-        StoreError: the store cannot be opened.
+        StoreError: the store cannot be opened, or another process serves it.
     """
     clock, readiness = clock or SystemClock(), Readiness()
     async with AsyncExitStack() as stack:
         stack.enter_context(_one_thread())
         encoder = await asyncio.to_thread(encoder_of, settings) if embedder is None else embedder
         cards, policy = await asyncio.to_thread(_files, settings)
+        stack.enter_context(served(settings.store))
         store = await stack.enter_async_context(open_store(settings.store, clock=clock))
         pool = stack.enter_context(_pool(settings, encoder))
         keys, journal = await _keys(settings, store, clock), _journal(settings, store, clock, stack)

@@ -14,6 +14,7 @@ from models.errors import StoreError
 from models.ports import Clock
 from router.clock import SystemClock
 from router.stores.looking import read_only, untouched
+from router.stores.served import served
 from router.stores.sqlite import connect, existing_file, prepare, revision_of, sqlite_file
 
 Along = Callable[[Path], object]
@@ -93,7 +94,7 @@ def _restore(file: Path, store: Path, url: str, now_ms: int, along: Along | None
             raise StoreError(f"there is no file {str(file)!r}")
         if store.exists() and store.samefile(file):
             raise StoreError(f"{str(file)!r} is the store itself: name a backup")
-        with _file_beside(store) as copy:
+        with served(url), _file_beside(store) as copy:
             with closing(read_only(file)) as source:
                 _check_schema(source, str(file))
                 _copy(source, copy)

@@ -134,9 +134,9 @@ def prepare(path: Path, url: str, now_ms: int) -> None:
                 _upgrade(path, url, now_ms)
             _use_wal(connection, url)
     except OSError as error:
-        raise StoreError(f"{url!r} cannot be opened ({error.strerror}): {_fix(error)}") from error
+        raise StoreError(f"{url!r} cannot be opened ({error.strerror}): {fix(error)}") from error
     except (sqlite3.Error, DBAPIError) as error:
-        raise StoreError(f"{url!r} cannot be opened ({reason(error)}): {_fix(error)}") from error
+        raise StoreError(f"{url!r} cannot be opened ({reason(error)}): {fix(error)}") from error
 
 
 def connect(path: Path, wait_s: float = BUSY_S) -> sqlite3.Connection:
@@ -144,7 +144,8 @@ def connect(path: Path, wait_s: float = BUSY_S) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=wait_s, isolation_level=None)
 
 
-def _fix(error: Exception) -> str:
+def fix(error: Exception) -> str:
+    """What to do where a file cannot be opened."""
     if isinstance(error, FileNotFoundError):
         return "create its folder"
     if isinstance(error, OSError):
