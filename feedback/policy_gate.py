@@ -105,16 +105,32 @@ def gate(
     if log.effective_size <= 0:
         return Gate(False, False, n_outcomes, 0.0, support, None, None, tuple(refusals))
     sndr, snips = difference_of(log, Method.SNDR, known), difference_of(log, Method.SNIPS, known)
-    if not sndr.low95 > _ROUNDING:
-        text = f"the difference in reward is {sndr.value:+.4f}, from {sndr.low95:+.4f} to {sndr.high95:+.4f} (95 %): "
-        text += "it must be above 0 throughout; more outcomes narrow it, if the candidate is better at all"
-        refusals.append(Refusal("not_better", text))
-    if not (abs(snips.value) > _ROUNDING and snips.value * sndr.value > 0):
-        text = f"SNDR says {sndr.value:+.4f}, SNIPS {snips.value:+.4f}: they must agree in sign; more outcomes, best "
-        refusals.append(Refusal("estimators_disagree", text + f"with {_SWITCH}, settle it"))
+    if not n_known and _is_same(choices.where(judged)):
+        text = f"the candidate decides like what is in force, on all {n_outcomes} logged decisions with an outcome: "
+        refusals.append(Refusal("no_departures", text + "there is nothing to compare"))
+    else:
+        refusals += _unproven(sndr, snips)
     passed = not refusals
     skips_canary = passed and sndr.low99 > _ROUNDING
     return Gate(passed, skips_canary, n_outcomes, size, support, sndr, snips, tuple(refusals))
+
+
+def _is_same(choices: Choices) -> bool:
+    """Whether the target would have made all choices as they were made."""
+    return bool(np.allclose(choices.target, choices.logged, rtol=0, atol=_ROUNDING))
+
+
+def _unproven(sndr: Estimate, snips: Estimate) -> list[Refusal]:
+    """Why the differences do not show that the candidate is better."""
+    found = []
+    if not sndr.low95 > _ROUNDING:
+        text = f"the difference in reward is {sndr.value:+.4f}, from {sndr.low95:+.4f} to {sndr.high95:+.4f} (95 %): "
+        text += "it must be above 0 throughout; more outcomes narrow it, if the candidate is better at all"
+        found.append(Refusal("not_better", text))
+    if not (abs(snips.value) > _ROUNDING and snips.value * sndr.value > 0):
+        text = f"SNDR says {sndr.value:+.4f}, SNIPS {snips.value:+.4f}: they must agree in sign; more outcomes, best "
+        found.append(Refusal("estimators_disagree", text + f"with {_SWITCH}, settle it"))
+    return found
 
 
 def too_few(n_outcomes: int, least: int) -> Refusal:

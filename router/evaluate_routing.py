@@ -90,7 +90,7 @@ def read_requests(path: Path) -> list[LabelledRequest]:
         if not line.strip():
             continue
         try:
-            value = loads(line.encode())
+            value = loads(line.encode(), what="the line")
             if isinstance(value, dict) and "from" in value:
                 value["from_"] = value.pop("from")
             requests.append(LabelledRequest.model_validate(value))

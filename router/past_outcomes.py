@@ -86,7 +86,7 @@ def check(path: Path, told: Callable[[int], None]) -> Checked:
         if len(problems) >= _MAX_PROBLEMS:
             break
     if problems:
-        raise ConfigError(f"{path} is not a file of past outcomes; nothing was imported", problems[:_MAX_PROBLEMS])
+        raise _refused(path, f"{path} is not a file of past outcomes", problems[:_MAX_PROBLEMS])
     return Checked(digest.hexdigest(), n_lines)
 
 
@@ -100,7 +100,7 @@ def past_outcomes(path: Path) -> Iterator[PastOutcome]:
         if line.strip():
             found = _parsed(line, number)
             if not isinstance(found, PastOutcome):
-                raise ConfigError(f"{path} was changed while it was read; nothing was imported", found)
+                raise _refused(path, f"{path} was changed while it was read", found)
             yield found
 
 
@@ -178,11 +178,20 @@ def _newest(known: Iterable[AgentKey]) -> dict[tuple[str, str], str]:
     return found
 
 
+def _refused(path: Path, why: str, problems: Iterable[FieldProblem]) -> ConfigError:
+    """The error that names the file with each of its wrong lines, as they are read far apart."""
+    told = []
+    for each in problems:
+        field = f", {each.path}" if each.path else ""
+        told.append(f"  line {each.line} of {path}{field}: {each.message}")
+    return ConfigError("\n".join([f"{why}; nothing was imported", *told]))
+
+
 def _parsed(line: bytes, number: int) -> PastOutcome | list[FieldProblem]:
     if len(line) > MAX_LINE_BYTES:
         return [FieldProblem("", f"is longer than {MAX_LINE_BYTES} bytes", number)]
     try:
-        return PastOutcome.model_validate(plain(loads(line)))
+        return PastOutcome.model_validate(plain(loads(line.rstrip(b"\r\n"), what="the line")))
     except MalformedBodyError as error:
         return [FieldProblem("", error.message, number)]
     except InvalidRequestError as error:

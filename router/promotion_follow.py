@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from feedback.promote import LIMITS, InForce, Limits, in_force, taken_back
@@ -125,7 +125,8 @@ class Follower:
             await self._take_up()
 
     async def _take_up(self) -> None:
-        now = in_force(await self._store.load())
+        promotions = await self._store.load()
+        now = in_force(promotions)
         if now == self.now and not self._problem:
             return
         full, candidate = await self._lane(now.full, is_full=True), await self._lane(now.candidate)
@@ -137,6 +138,7 @@ class Follower:
             shadow=None if is_canary else candidate,
         )
         self._tell(now)
+        self._tell_ended(promotions, now)
         self._known = {key: lane for key, lane in self._known.items() if lane in (full, candidate)}
         self.now = now
         self._begin_watch()
@@ -189,8 +191,30 @@ class Follower:
             elif after.promotion_id in self._known:
                 generation = self._known[after.promotion_id].intake.cascade.generation
                 log.info("promotion %d: %s, classifier generation %d", after.promotion_id, after.stage, generation)
-        if self.now != _NONE and now == _NONE:
-            log.info("no promotion is in force any more: classifiers are those of the cards, or of the settings")
+
+    def _tell_ended(self, promotions: Sequence[Promotion], now: InForce) -> None:
+        """Log what had an effect and has none any more: what it was, how it ended, and what reads in its place."""
+        kept = {each.promotion_id for each in now if each is not None}
+        last = {each.promotion_id: each for each in promotions}
+        for before in self.now:
+            if before is None or before.promotion_id in kept:
+                continue
+            after = last.get(before.promotion_id, before)
+            step, instead = after.body.history[-1], self._instead(before, now)
+            log.info(
+                "promotion %d of %s, in the stage %s, is over (%s by %s: %s): %s",
+                before.promotion_id, before.folder, before.stage, after.stage, step.by, step.why, instead,
+            )  # fmt: skip
+
+    def _instead(self, ended: Promotion, now: InForce) -> str:
+        """What reads where a promotion did, in words."""
+        if ended.stage is PromotionStage.SHADOW:
+            return "it had no effect, and the classifiers in force stay"
+        if self._is_model_named:
+            return "utterances are read by the model that the settings name"
+        if now.full is None:
+            return "utterances are read by the classifiers of the cards, or of the settings"
+        return f"utterances are read by promotion {now.full.promotion_id}"
 
     async def _watch(self) -> None:
         """Look at the outcomes of the one that is watched; take it back, or end the watch."""

@@ -35,6 +35,8 @@ _FIXES = {
     "small_effective_size": "let the service run with it in the shadow for longer",
     "untried_choices": "retrain with fewer changes at a time: what was never tried cannot be judged from a log",
     "not_better": "wait for more outcomes, or retrain",
+    "no_departures": "end it with `agency-router rollback` and retrain once there are more corrections or examples, "
+    "or let it run in the shadow until requests come on which the two differ",
     "few_departures_tried": f"{_ACCEPT}, of more than one caller; or {_EXPLORE}",
     "estimators_disagree": "wait for more outcomes",
 }

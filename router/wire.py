@@ -22,8 +22,12 @@ from models.errors import MalformedBodyError
 MAX_DEPTH = 100
 
 
-def loads(body: bytes) -> Any:
+def loads(body: bytes, *, what: str = "the body") -> Any:
     """The JSON value of a body.
+
+    Args:
+        body: UTF-8.
+        what: names it in errors; anything but the body is one line, so that errors tell the column alone.
 
     Raises:
         MalformedBodyError: it is not UTF-8 or not JSON, a key stands twice in an object, a number is NaN or infinite,
@@ -32,24 +36,24 @@ def loads(body: bytes) -> Any:
     try:
         text = body.removeprefix(BOM_UTF8).decode()
     except UnicodeDecodeError as error:
-        raise MalformedBodyError(f"the body is not UTF-8: byte {error.start} cannot be read") from None
+        raise MalformedBodyError(f"{what} is not UTF-8: byte {error.start} cannot be read") from None
     if not text or text.isspace():
-        raise MalformedBodyError("the body is empty, JSON is needed")
+        raise MalformedBodyError(f"{what} is empty, JSON is needed")
     try:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        what = error.msg.removesuffix(" at")
-        raise MalformedBodyError(f"the body is not JSON: {what} at line {error.lineno}, column {error.colno}") from None
+        place = f"line {error.lineno}, column {error.colno}" if what == "the body" else f"column {error.colno}"
+        raise MalformedBodyError(f"{what} is not JSON: {error.msg.removesuffix(' at')} at {place}") from None
     except RecursionError:
-        raise MalformedBodyError(f"the body is nested more than {MAX_DEPTH} levels deep") from None
-    _check(text, value)
+        raise MalformedBodyError(f"{what} is nested more than {MAX_DEPTH} levels deep") from None
+    _check(text, value, what)
     return value
 
 
-def _check(text: str, value: Any) -> None:
+def _check(text: str, value: Any, what: str) -> None:
     # A cheap bound first: only a text with that many opening brackets can be that deep.
     if text.count("[") + text.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
-        raise MalformedBodyError(f"the body is nested more than {MAX_DEPTH} levels deep")
+        raise MalformedBodyError(f"{what} is nested more than {MAX_DEPTH} levels deep")
     if "\\ud" in text or "\\uD" in text:
         try:
             json.dumps(value, ensure_ascii=False, default=str).encode()

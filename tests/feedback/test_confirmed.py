@@ -88,6 +88,6 @@ def test_intervals_of_known_differences_hold() -> None:
 def test_a_gate_passes_by_what_is_confirmed() -> None:
     choices, reward = scene()
     alone = gate(choices, reward, min_outcomes=1040, min_effective=1040.0)
-    assert {each.code for each in alone.refusals} >= {"too_few_outcomes", "small_effective_size", "not_better"}
+    assert {each.code for each in alone.refusals} >= {"too_few_outcomes", "small_effective_size", "no_departures"}
     found = gate(choices, reward, min_outcomes=1040, min_effective=1040.0, known=Known(np.full(50, 0.7), 0.0))
     assert (found.passed, found.n_outcomes, found.effective_size) == (True, 1050, 1050.0)

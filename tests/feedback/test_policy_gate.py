@@ -118,8 +118,18 @@ def test_a_candidate_that_is_not_better_is_refused(better: float) -> None:
     assert (told.passed, told.skips_canary) == (False, False)
 
 
-def test_equal_policies_are_not_better() -> None:
-    assert {"not_better", "estimators_disagree"} == codes(gate(*world(4000, target=(0.5, 0.5))))
+def test_between_equal_policies_there_is_nothing_to_compare() -> None:
+    told = gate(*world(4000, target=(0.5, 0.5)))
+    assert not told.passed
+    [refusal] = told.refusals
+    assert refusal.code == "no_departures"
+    assert refusal.text == (
+        "the candidate decides like what is in force, on all 4000 logged decisions with an outcome: "
+        "there is nothing to compare"
+    )
+    few = gate(*world(400, target=(0.5, 0.5)))
+    assert codes(few) == {"too_few_outcomes", "no_departures"}
+    assert "not_better" in codes(gate(*world(4000, target=(0.5 + 1e-6, 0.5 - 1e-6))))
 
 
 def test_estimators_that_disagree_in_sign_refuse() -> None:

@@ -326,3 +326,33 @@ async def test_decisions_of_the_canary_are_replayed_by_its_own_classifiers(
             replayed = await parts["replayer"].replay(decision.decision_id)
             assert replayed is not None
             assert (replayed.verdict, replayed.part, replayed.taken) == ("equal", None, ())
+
+
+async def test_the_log_says_what_has_ended_by_whom_and_what_reads_now(
+    tmp_path: Path, folders: tuple[Path, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "router.promotion_follow")
+
+    async def ended(parts: Parts) -> list[str]:
+        caplog.clear()
+        await steps_of(parts).roll_back("too early")
+        await parts["promotion"].follower.follow()
+        return [each for each in caplog.messages if "is over" in each]
+
+    async with serving(tmp_path) as parts:
+        await to_shadow(parts, folders[1])
+        assert await ended(parts) == [
+            f"promotion 1 of {folders[1]}, in the stage shadow, is over (ended by me: too early): "
+            "it had no effect, and the classifiers in force stay"
+        ]
+        assert not any("no promotion" in each for each in caplog.messages)
+    canary, full = tmp_path / "canary", tmp_path / "full"
+    for folder, go in ((canary, to_canary), (full, to_full)):
+        folder.mkdir()
+        async with serving(folder) as parts:
+            await go(parts, folders[1])
+            stage, end = ("canary", "ended") if go is to_canary else ("full", "rolled_back")
+            assert await ended(parts) == [
+                f"promotion 1 of {folders[1]}, in the stage {stage}, is over ({end} by me: too early): "
+                "utterances are read by the classifiers of the cards, or of the settings"
+            ]

@@ -98,8 +98,14 @@ def test_a_candidate_that_reads_otherwise_where_all_was_well_does_not() -> None:
     assert missing(weighed(worth_of_other=0.5, tried=0.4, worth_of_tried=0.0)) >= {"not_better"}
 
 
-def test_one_that_never_reads_otherwise_is_not_better() -> None:
-    assert missing(weighed(other=0.0)) >= {"not_better"}
+def test_of_one_that_never_reads_otherwise_it_is_said_that_there_is_nothing_to_compare() -> None:
+    proof = weighed(other=0.0)
+    assert missing(proof) == {"no_departures"}
+    [check] = [check for check in proof.checks if not check.is_met]
+    assert f"decides like what is in force, on all {proof.figures['n_outcomes']} logged decisions" in check.told
+    assert "there is nothing to compare" in check.told
+    assert "retrain" in check.fix
+    assert "rollback" in check.fix
 
 
 def test_too_few_outcomes_are_told_with_their_number() -> None:

@@ -113,7 +113,7 @@ def test_people_are_told_what_counts_and_when(url: str, tmp_path: Path) -> None:
 def test_one_wrong_line_keeps_all_out(url: str, tmp_path: Path) -> None:
     code, out, errors = invoke("import", past(tmp_path, DONE, {**DONE, "reward": 2}), "--store", url)
     assert (code, out) == (1, "")
-    assert "line 2" in errors
+    assert f"line 2 of {tmp_path / 'past.jsonl'}, reward: must be at most 1, got 2" in errors.replace("\n", " ")
     assert evidence(url) == (0.0, 0.0)
 
 
