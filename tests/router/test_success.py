@@ -18,8 +18,10 @@ from models.ports import Embedded
 from models.reading import Certainty, Reading
 from router.case_plan import asked_of
 from router.learned import Foreseen, Learned
+from router.logged_decision import read_record
 from router.selection import Selection
 from router.success import Asked, chosen_with, foretold, heads_of, sealed_heads, without_heads
+from router.target_policy import TargetPolicy
 from tests.builders import capability, card, request, snapshot_of
 from tests.service_builders import Desk, case_of, service_of
 from tests.success_world import CHEAP, DEAR, FLEET, easy, hard, success_heads
@@ -29,6 +31,7 @@ N_ASKED = 40
 NEW = card("new", capability("track_parcel", ["where is my parcel"], quality=0.7, cost_level=3), max_inflight=1000)
 KNOWN = Learned("exploit", (6.0, 30.0), (4.0, 10.0), 0.0, 0.5, 3)
 UNSEEN = 10_000
+RULES: tuple[tuple[str, dict[str, Any]], ...] = (("with", {}), ("without", {"heads": False}))
 READING = Reading(
     "where is it", "en", Certainty.SURE, "track_parcel", 0.9, "semantic", vector=ENCODER.embed("it").vector
 )
@@ -205,6 +208,19 @@ async def test_other_heads_choose_among_the_same_contenders_by_the_same_draws(he
         assert again == with_heads != without
         assert chosen_with(with_heads, entries, question(heads, text), seed=7) is with_heads
         assert chosen_with(with_heads, entries, None, seed=7) == without
+
+
+async def test_a_policy_without_heads_is_evaluated_by_what_was_known_without_them(heads: SuccessHeads) -> None:
+    desk = desk_of(heads, mode="explore")
+    await asked(desk, hard(1))
+    logged = read_record(desk.records.decisions[-1], (), lambda *_: None)
+    found = {name: TargetPolicy(policy_of(mode="explore", **rules), FLEET).chances(logged) for name, rules in RULES}
+    plain = desk_of(None, mode="explore")
+    without = {each.agent_id: each.propensity for each in (await asked(plain, hard(1))).candidates}
+    assert found["without"] is not None
+    assert found["with"] is not None
+    assert found["without"].shares == (without["cheap"], without["dear"])
+    assert found["with"].shares == logged.propensities != found["without"].shares
 
 
 @pytest.mark.parametrize(
