@@ -12,7 +12,7 @@ from tests.service.server import run
 
 COMMANDS = [
     "", "serve", "route", "trace", "cards", "cards lint", "keys", "keys create", "keys list", "keys revoke",
-    "evaluate", "evaluate routing", "backup", "restore",
+    "evaluate", "evaluate routing", "store", "store migrate", "backup", "restore",
 ]  # fmt: skip
 HEAVY = ["numpy", "faiss", "onnxruntime", "sklearn", "sqlalchemy", "alembic", "starlette", "uvicorn", "pydantic"]
 

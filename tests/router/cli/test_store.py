@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -37,7 +38,7 @@ def test_a_backup_can_be_restored(url: str, tmp_path: Path) -> None:
     out = tmp_path / "copy.db"
     code, text, errors = invoke("backup", str(out), "--store", url, "--json")
     assert (code, errors) == (0, "")
-    none = {"models": {"folder": None, "digests": [], "missing": []}}
+    none: dict[str, Any] = {"models": {"folder": None, "digests": [], "missing": []}}
     assert json.loads(text) == {"store": url, "out": str(out), "n_bytes": out.stat().st_size, **none}
     invoke("keys", "create", "later", "--store", url)
     assert names(url) == ["shop", "later"]
