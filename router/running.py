@@ -98,8 +98,7 @@ async def running(
         stack.enter_context(_one_thread())
         encoder = await asyncio.to_thread(encoder_of, settings) if embedder is None else embedder
         cards, policy = await asyncio.to_thread(_files, settings)
-        stack.enter_context(served(settings.store))
-        store = await stack.enter_async_context(open_store(settings.store, clock=clock))
+        store = await _store(settings, clock, stack)
         pool = stack.enter_context(_pool(settings, encoder))
         keys, journal = await _keys(settings, store, clock), _journal(settings, store, clock, stack)
         supervisor = await stack.enter_async_context(Supervisor(readiness))
@@ -131,6 +130,12 @@ async def running(
             "clock": clock,
             "replayer": replayer_of(store, pool, inline_rows=settings.inline_index_rows),
         }
+
+
+async def _store(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Store:
+    """The store, held as long as it is served."""
+    stack.enter_context(served(settings.store))
+    return await stack.enter_async_context(open_store(settings.store, clock=clock))
 
 
 async def _keys(settings: Settings, store: Store, clock: Clock) -> KeyRing:

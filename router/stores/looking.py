@@ -108,8 +108,16 @@ def _query_text(query: Mapping[str, str]) -> str:
 
 
 def looking_engine(path: Path, n_connections: int) -> AsyncEngine:
-    """Connections to a file that they cannot write to, each statement a snapshot of its own; blocks for a moment."""
-    url = URL.create("sqlite+aiosqlite", database=path.as_uri(), query={**_look_query(path), "uri": "true"})
+    """Connections to a file that they cannot write to, each statement a snapshot of its own; blocks for a moment.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    try:
+        query = _look_query(path)
+    except sqlite3.Error as error:
+        raise StoreError(f"{str(path)!r} cannot be read ({error}): name a store of agency-router") from error
+    url = URL.create("sqlite+aiosqlite", database=path.as_uri(), query={**query, "uri": "true"})
     return async_engine(
         url,
         n_connections,
