@@ -269,4 +269,4 @@ def _told(agent: str, total: _Total) -> str:
     told = f"{agent} has {total.n_rows} on {total.n_texts}"
     if total.n_rows == total.n_outcomes:
         return told
-    return f"{told}, of which {total.n_outcomes} count, as one caller told too many"
+    return f"{told}, of which {total.n_outcomes} count: one caller told most of them"

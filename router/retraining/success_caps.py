@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from router.retraining.success_rows import SuccessRow
 
 CALLER_SHARE = 0.1
-"""One caller's outcomes weigh at most this share of all that weighs for an agent,"""
-
-CALLER_FREE = 40.0
-"""but so many outcomes in any case, and as much as any other caller's do."""
+"""One caller's outcomes weigh at most this share of all that weighs for an agent, or as much as those of the caller who
+told most beside it: what nobody else has seen moves nobody else."""
 
 
 def counts_of(rows: Sequence[SuccessRow], n_callers: int) -> list[float]:
-    """For how much of an outcome each row counts, over 0, at most 1.
+    """For how much of an outcome each row counts, 0..1; 0 where nobody else has told anything of the agent.
 
     Only the caller whose rows on an agent weigh most can be above its cap, as all others weigh no more than it. Where
     the log knows one caller alone, there is nobody whom it could mislead, and all count in full.
@@ -46,5 +44,5 @@ def counts_of(rows: Sequence[SuccessRow], n_callers: int) -> list[float]:
 def _factor(weights: Sequence[float]) -> float:
     """Of the caller that weighs most."""
     most, *others = sorted(weights, reverse=True)
-    allowed = max(CALLER_FREE, others[0] if others else 0.0, CALLER_SHARE / (1 - CALLER_SHARE) * sum(others))
+    allowed = max(others[0] if others else 0.0, CALLER_SHARE / (1 - CALLER_SHARE) * sum(others))
     return min(1.0, allowed / most)
