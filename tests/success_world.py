@@ -50,7 +50,7 @@ def success_heads(embedder: Embedder, agents: Sequence[str] = (DEAR, CHEAP), n: 
     texts = [(hard if place % 2 else easy)(place) for place in range(n)]
     luck, is_hard = np.random.default_rng(5).random(n), np.arange(n) % 2 == 1
     rates = {DEAR: np.full(n, 0.9), CHEAP: np.where(is_hard, 0.15, 0.9)}
-    evidence = {agent: Evidence(np.arange(n), (luck < rates.get(agent, rates[DEAR])) * 1.0) for agent in agents}
+    evidence = {agent: Evidence(np.arange(n), (luck < rates.get(agent, rates[DEAR])).astype(float)) for agent in agents}
     vectors = vectors_of([embedder.embed(text).vector for text in texts], embedder.dim)
     heads = fit_success(
         features_of(texts), vectors, evidence, encoder_id=embedder.encoder_id, seed=1, strengths=(0.01,)

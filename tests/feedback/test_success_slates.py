@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from feedback.fit_success import Evidence, fit_success
-from feedback.success_features import features_of
+from feedback.success_features import Floats, features_of
 from feedback.success_heads import SuccessHeads, trust
 from feedback.success_slates import Slates
 from models.card import AgentKey
@@ -17,10 +17,11 @@ NAMES = ("default/a/1.0.0", "default/b/1.0.0", "shop/eu/c/2.1.0")
 KEYS: tuple[AgentKey, ...] = (("shop/eu", "c", "2.1.0"), ("default", "new", "1.0.0"), ("default", "a", "1.0.0"))
 
 
-def vectors_near(n: int, seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+def vectors_near(n: int, seed: int) -> Floats:
     """Unit vectors about one direction."""
-    found = np.random.default_rng(seed).normal(0, 0.3, size=(n, DIM)) + np.eye(DIM)[0]
-    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+    around = np.random.default_rng(seed).normal(0, 0.3, size=(n, DIM)) + np.eye(DIM)[0]
+    found: Floats = (around / np.linalg.norm(around, axis=1, keepdims=True)).astype(np.float32)
+    return found
 
 
 @pytest.fixture(scope="module")
