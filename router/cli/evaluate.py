@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from router.cli.names import namespace_of
 from router.cli.output import UNUSABLE, emit_json, fail, table
 from router.cli.scratch import scratch
 from router.cli.training import flat
@@ -102,7 +103,7 @@ def policy(
     from models.errors import RouterError
     from router.cli.evaluate_policy import evaluated, kind_of, show, since_ms
 
-    kind, from_ms = kind_of(choices), since_ms(since, datetime.now(UTC))
+    kind, from_ms, namespace = kind_of(choices), since_ms(since, datetime.now(UTC)), namespace_of(namespace)
     try:
         report = asyncio.run(
             evaluated(log, policy, namespace=namespace, from_ms=from_ms, kind=kind, limit=limit, margin=margin)

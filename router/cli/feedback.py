@@ -14,6 +14,7 @@ import typer
 
 from router.cli.existing_store import existing_store, looked_into, stored_policy
 from router.cli.keys import JsonOption, StoreOption
+from router.cli.names import namespace_of
 from router.cli.output import UNUSABLE, emit_json, fail, say, store_url
 from router.cli.progress import counted, counting
 
@@ -94,7 +95,7 @@ def export_log(
     """Write the decisions that named an agent, each with its outcomes, as JSON lines; the service may run meanwhile."""
     from models.errors import RouterError
 
-    url = store_url(store)
+    url, namespace = store_url(store), namespace_of(namespace)
     if out.exists() and not force:
         fail(f"{str(out)!r} exists: name another file, or replace it by --force", UNUSABLE)
     try:

@@ -9,6 +9,7 @@ import typer
 
 from router.cli.existing_store import existing_store, looked_into, stored_policy
 from router.cli.keys import JsonOption, StoreOption
+from router.cli.names import intent_of, namespace_of
 from router.cli.output import UNUSABLE, emit_json, fail, say, store_url, table
 
 if TYPE_CHECKING:
@@ -39,10 +40,11 @@ def list_reviews(
 
     if state not in (*_STATES, "any"):
         fail(f"--state {state!r} is none: use waiting, accepted, rejected or any", 2)
+    namespace = namespace_of(namespace)
     wanted = ReviewFilter(
         None if namespace is None else frozenset({namespace}),
         None if state == "any" else ReviewState(state),
-        intent,
+        intent_of(intent),
         caller,
     )
     try:

@@ -37,7 +37,11 @@ def route(
 
     try:
         request = RouteRequest.model_validate(
-            {"utterance": text, "namespace": namespace or "default", "caller": {"agent_id": caller}}
+            {
+                "utterance": text,
+                "namespace": "default" if namespace is None else namespace,
+                "caller": {"agent_id": caller},
+            }
         )
     except ValidationError as error:
         fail("; ".join(map(str, problems_of(error, RouteRequest))), 2)

@@ -8,6 +8,7 @@ import orjson
 from pydantic import Field, TypeAdapter
 from starlette.responses import Response
 
+from models.contract import AgentId, Namespace
 from models.events import HOUR_MS, UsageQuery, UsageRow
 from models.key import READ
 from router.endpoints.body import query
@@ -22,9 +23,13 @@ DEFAULT_HOURS = 30 * 24
 Instant = Annotated[int, Field(ge=0, le=2**53)]
 Limit = Annotated[int, Field(ge=1, le=MAX_ROWS)]
 Name = Annotated[str, Field(max_length=200)]
+Agent = AgentId | Literal[""]
+"""Decisions that named nobody count under no name."""
+
 Group = Literal["caller", "team", "namespace", "agent"]
 By = Literal["total", "hour"]
 
+_KINDS: dict[str, Any] = {"caller": Name, "team": Name, "namespace": Namespace, "agent": Agent}
 _COLUMNS = {"caller": "caller", "team": "team", "namespace": "namespace", "agent": "agent_id"}
 
 
@@ -39,8 +44,8 @@ PARAMETERS = (
     _parameter("by", "Sums of the whole time, or of each hour (`total`).", By),
     _parameter("caller", "Only this caller's.", Name),
     _parameter("team", "Only this team's.", Name),
-    _parameter("namespace", "Only in this namespace.", Name),
-    _parameter("agent", "Only this agent's.", Name),
+    _parameter("namespace", "Only in this namespace.", Namespace),
+    _parameter("agent", "Only this agent's; empty: of decisions that named none.", Agent),
     _parameter("limit", f"At most so many rows ({ROWS}).", Limit),
 )
 _COUNTS = {name: {"type": "integer"} for name in ("n_decisions", "n_calls", "n_succeeded", "tokens")}
@@ -90,7 +95,7 @@ def _asked(context: Context) -> UsageQuery:
     to_ms = query(request, "to", Instant, int(context.parts["clock"].now_ms()))
     to_hour = -(-to_ms // HOUR_MS)
     from_ms = query(request, "from", Instant, max(0, to_hour - DEFAULT_HOURS) * HOUR_MS)
-    filters = {column: query(request, name, Name) for name, column in _COLUMNS.items()}
+    filters = {column: query(request, name, _KINDS[name]) for name, column in _COLUMNS.items()}
     return UsageQuery(
         from_hour=max(from_ms // HOUR_MS, to_hour - MAX_HOURS),
         to_hour=to_hour,

@@ -32,7 +32,7 @@ def path_of(call: Call) -> str:
 
 def sample(parameter: Parameter) -> str:
     """A value that the parameter's schema admits."""
-    schema = parameter.schema
+    schema = parameter.schema.get("anyOf", [parameter.schema])[0]
     if "enum" in schema:
         return str(schema["enum"][0])
     return "7" if schema["type"] == "integer" else "1.2.0"
