@@ -31,8 +31,8 @@ MOST_OF_AGENT = 4_000
 MOST_OF_CALLER = 2_000
 """Rows of one agent and one caller, the newest."""
 
-MOST = 40_000
-"""Rows in all, the newest."""
+MOST = 20_000
+"""Rows in all, the newest; a fit on so many takes some 0.8 GB."""
 
 MOST_INVERSE = 20.0
 """Bound of the inverse propensity: a choice that was made with a probability below a twentieth counts as one with that.

@@ -71,6 +71,20 @@ def test_the_same_evidence_and_seed_give_the_same_bytes() -> None:
     assert _heads().to_bytes() == _heads().to_bytes()
 
 
+def test_outcomes_that_count_in_part_count_so_in_all() -> None:
+    features, vectors, rewards, _ = _world(n=1200)
+    rows = np.arange(600)
+    honest = Evidence(rows, rewards[rows, 1])
+    lies = Evidence(np.arange(1200), np.append(rewards[rows, 1], np.zeros(600)), counts=np.repeat([1.0, 0.1], 600))
+    heads = fit_success(features, vectors, {"a": honest, "b": lies}, encoder_id="dummy", seed=3)
+    assert heads.n_outcomes.tolist() == [600, 660]
+    honest_mean, capped_mean = heads.predict_all(features, vectors).probabilities[:600].mean(axis=0)
+    assert honest_mean - 0.1 < capped_mean < honest_mean
+    few = lies._replace(counts=np.full(1200, 0.4))
+    with pytest.raises(ValueError, match="no agent has 500 outcomes, the most has 480"):
+        fit_success(features, vectors, {"b": few}, encoder_id="dummy", seed=3)
+
+
 @pytest.mark.parametrize("content", [b"", b"PK", b"\x93NUMPY" * 10])
 def test_other_bytes_are_refused(content: bytes) -> None:
     with pytest.raises(ModelError, match="no success heads"):

@@ -77,6 +77,9 @@ def test_feedback_becomes_a_model_that_serving_loads(tmp_path: Path) -> None:
     assert "priority 10" in stderr
     assert f"written to {out}" in stderr
     assert ("the exam is passed" in stderr) == report.passes
+    assert report.success is not None
+    assert f"success heads: not kept, {report.success.why}" in stderr
+    assert "an agent needs 500 outcomes that count" in report.success.why
 
 
 def test_people_get_figures_and_confusions(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,8 +128,8 @@ def test_a_long_text_is_cut_where_the_wording_is_not_looked_at_any_more(tmp_path
     assert len(row.text) == MOST_CHARS
 
 
-def test_the_newest_rows_are_held_and_no_caller_takes_the_room_of_all(tmp_path: Path) -> None:
-    assert (success_rows.MOST_OF_CALLER, success_rows.MOST_OF_AGENT, success_rows.MOST) == (2_000, 4_000, 40_000)
+def test_the_newest_rows_are_held_and_no_caller_takes_the_room_of_all() -> None:
+    assert (success_rows.MOST_OF_CALLER, success_rows.MOST_OF_AGENT, success_rows.MOST) == (2_000, 4_000, 20_000)
     kept = success_rows.NewestRows(frozenset(NAMES))
     for number in range(6_000):
         kept.offer(success_rows.SuccessRow("default/shop/1.0.0", f"t{number}", (), 1.0, 1.0, "ann"))
@@ -139,3 +139,13 @@ def test_the_newest_rows_are_held_and_no_caller_takes_the_room_of_all(tmp_path: 
     assert [row.text for row in kept.rows] == [f"t{n}" for n in range(2_000)] + [f"u{n}" for n in range(2_000)]
     assert kept.left_out == {"over_cap": 8_000}
     assert len(kept.callers) == 2
+
+
+def test_no_more_rows_are_held_than_can_be_fitted_on() -> None:
+    agents = [f"default/a{number}/1.0.0" for number in range(50)]
+    kept = success_rows.NewestRows(frozenset(agents))
+    for number in range(21_000):
+        agent, caller = agents[number % 50], f"c{number % 7}"
+        kept.offer(success_rows.SuccessRow(agent, f"t{number}", (), 1.0, 1.0, caller))
+    assert len(kept.rows) == 20_000
+    assert kept.left_out == {"over_cap": 1_000}
