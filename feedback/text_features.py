@@ -46,6 +46,7 @@ _LONG = 9
 
 _RUN = re.compile(r"\w+")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_ASCII_WORD = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)?")
 _OPTION = re.compile(r"[ \t]{0,9}\(?[A-Ha-h1-8][.):][ \t]*(.*)$")
 
 # Words are looked up, and a pattern is tried only where something of it is there: a caller waits meanwhile.
@@ -82,7 +83,6 @@ _PATTERNS = {
     "code": re.compile(rf"```|\b(?:{'|'.join(_CODE_WORDS)})\b|[{{}};]|==|\w\(\w*\)|=>"),
     "quoted": re.compile(r'"[^"]{2,}"|“[^“”]{2,}”|「[^「」]{2,}」'),
     "how_many": re.compile(r"\bhow (?:many|much|far|long|old|often)\b", re.I),
-    "negations": re.compile(r"\wn't\b", re.I),
     "statements": re.compile(
         r"\b(?:statement|clue|step|case)s?\s*\(?\d|\b(?:i|ii|iii|iv)\.|^[ \t]{0,9}[-*•]\s", re.I | re.M
     ),
@@ -94,13 +94,15 @@ _SIGNS = [
         ("sentences", ".!?。！？"),
         ("math_signs", "+*/=<>^±×÷√∑∫≤≥≠∈∀∃→∞−"),
         ("formulas", "\\=^("),
-        ("code", "`{};=("),
+        ("code", "`=("),
         ("quoted", '"“「'),
         ("statements", "-*•"),
     )
 ]
 """Without one of its signs a pattern is not found, but for what `_tried` knows of them."""
 _NUMBERED = ("statement", "clue", "step", "case")
+_NUMBER_BEHIND = re.compile(r"s?\s*\(?\d")
+_NOT = re.compile(r"n't\b")
 _DIGITS, _CAPITALS = b"0123456789", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -118,7 +120,7 @@ def text_features(text: str) -> list[float]:
     is_ascii = text.isascii()
     n_digits, n_capitals, n_foreign = _letters(text, is_ascii)
     counts = _counts(text, n_digits, is_ascii)
-    lengths = list(map(len, _WORD.findall(text)))
+    lengths = list(map(len, (_ASCII_WORD if is_ascii else _WORD).findall(text)))
     n_chars, n_words = max(1, len(text)), max(1, len(lengths))
     options = [found[1] for line in text.split("\n") if (found := _OPTION.match(line))]
     values = {
@@ -161,12 +163,17 @@ def _counts(text: str, n_digits: int, is_ascii: bool) -> dict[str, int]:
         for name, words in _CHINESE.items():
             counts[name] = counts.get(name, 0) + sum(map(text.count, words))
     tried = _tried(lowered, counts, n_digits > 0)
-    if "code" in counts and "code" not in tried:
-        counts["code"] = sum([run in _CODE_WORDS for run in _RUN.findall(text)])
+    if "code" not in tried:
+        words = sum([run in _CODE_WORDS for run in _RUN.findall(text)]) if "code" in counts else 0
+        counts["code"] = words + sum(map(text.count, "{};"))
+    if "n't" in lowered:
+        ends = [found.start() - 1 for found in _NOT.finditer(lowered)]
+        short = sum([end >= 0 and (lowered[end].isalnum() or lowered[end] == "_") for end in ends])
+        counts["negations"] = counts.get("negations", 0) + short
     for name in tried:
-        found = sum([1 for _ in _PATTERNS[name].finditer(text)])
-        # these two stand beside words; of the others the pattern says all
-        counts[name] = found + counts.get(name, 0) if name in ("negations", "how_many") else found
+        found = len(_PATTERNS[name].findall(text))
+        # Chinese words are counted already; of the others the pattern says all
+        counts[name] = found + counts.get(name, 0) if name == "how_many" else found
     return counts
 
 
@@ -178,7 +185,7 @@ def _tried(lowered: str, counts: Mapping[str, int], has_digits: bool) -> set[str
         tried.add("numbers")
         if "-" in letters:
             tried.add("math_signs")
-        if True in [word in lowered for word in _NUMBERED]:
+        if True in [_is_numbered(word, lowered) for word in _NUMBERED if word in lowered]:
             tried.add("statements")
     if "." in letters and ("i." in lowered or "iv." in lowered):
         tried.add("statements")
@@ -186,8 +193,16 @@ def _tried(lowered: str, counts: Mapping[str, int], has_digits: bool) -> set[str
         tried.add("gaps")
     if "formulas" in counts:
         tried.add("formulas")
-    if "n't" in lowered:
-        tried.add("negations")
     if "why_how" in counts and "how " in lowered:
         tried.add("how_many")
     return tried
+
+
+def _is_numbered(word: str, lowered: str) -> bool:
+    """Whether a number comes right behind a word, or behind something that ends like it."""
+    place = lowered.find(word)
+    while place >= 0:
+        if _NUMBER_BEHIND.match(lowered, place + len(word)):
+            return True
+        place = lowered.find(word, place + 1)
+    return False
