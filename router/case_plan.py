@@ -11,9 +11,12 @@ from router.case import Case
 from router.live.fingerprint import business_key, fingerprint
 from router.live.open_decisions import OpenDecision, Step, chosen_by_caller, likely, step_of_choice, steps_of
 from router.planner import Callee, plan
+from router.redaction import Redaction, masked_as_found
 from router.selection import Selection
 from router.snapshot import Entry
 from router.success import Asked
+
+_AS_KEPT = Redaction("redacted", b"")
 
 
 def plan_of(case: Case, is_probe: Callable[[Entry], bool]) -> list[Attempt]:
@@ -123,7 +126,9 @@ def asked_of(case: Case) -> Asked | None:
         return None
     # a sentence of several wishes: the others have decisions of their own
     text = reading.text if reading.parts else request.utterance
-    return Asked(heads, text, reading.vector, is_masked=rules.retention.utterances == "redacted")
+    if rules.retention.utterances == "redacted":  # they were fitted on what is kept
+        text = _AS_KEPT.text(text) if reading.parts else masked_as_found(text, case.found)
+    return Asked(heads, text, reading.vector)
 
 
 def _features(selection: Selection) -> tuple[float, float, float, float]:

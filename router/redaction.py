@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Literal
 
 from intent.entities.find import MAX_CHARS, MAX_FOUND, find_entities
+from models.entity import Found
 from router.live.fingerprint import canonical
 from router.wire import dumps, loads
 
@@ -134,6 +135,18 @@ class Redaction:
         return f"sha256:{hmac.digest(self.key, text.encode(errors='surrogatepass'), sha256).hex()}"
 
 
+def masked_as_found(text: str, found: Sequence[Found]) -> str:
+    """A text as mode `redacted` keeps it, where its entities are known already.
+
+    Args:
+        text: of a request.
+        found: all entities in it, in order.
+    """
+    if len(text) > MAX_CHARS or len(found) >= MAX_FOUND:
+        return _Masks().text(text)
+    return "".join(_pieces(text, found))
+
+
 class _Masks:
     """Masks entities, and cuts off what is too much to look at."""
 
@@ -165,13 +178,18 @@ def _masked(text: str) -> str:
         found = find_entities(window[:end], now=_DATES_FROM)
         if len(found) == MAX_FOUND:
             end = found[-1].end
-        done = 0
-        for each in found:
-            parts += [window[done : each.start], f"[{each.kind}]"]
-            done = each.end
-        parts.append(window[done:end])
+        parts += _pieces(window[:end], found)
         at += end
     return "".join(parts)
+
+
+def _pieces(text: str, found: Sequence[Found]) -> list[str]:
+    parts, done = [], 0
+    for each in found:
+        parts += [text[done : each.start], f"[{each.kind}]"]
+        done = each.end
+    parts.append(text[done:])
+    return parts
 
 
 def _blank_before(window: str) -> int:

@@ -8,11 +8,8 @@ from typing import Any, NamedTuple
 from feedback.success_slates import Foretold, Slates
 from router.advice import Advice
 from router.learned import Foreseen, Learned
-from router.redaction import Redaction
 from router.selection import Selection, choose_among
 from router.snapshot import Entry
-
-_AS_KEPT = Redaction("redacted", b"")
 
 
 class Asked(NamedTuple):
@@ -20,15 +17,13 @@ class Asked(NamedTuple):
 
     Attributes:
         heads: those that go with the classifiers that read it.
-        text: as it was written.
+        text: as it was written, or as retention masks it.
         vector: its embedding.
-        is_masked: whether the heads know requests as retention masks them.
     """
 
     heads: Slates
     text: str
     vector: bytes
-    is_masked: bool = False
 
 
 def with_heads(advice: Advice, entries: Sequence[Entry], asked: Asked) -> Advice:
@@ -53,8 +48,7 @@ def foretold(learned: Learned, entries: Sequence[Entry], asked: Asked) -> Learne
 
     w = n / (n + 1000), n the outcomes of the head. The sum of alpha and beta stays, and with it how far draws spread.
     """
-    text = _AS_KEPT.text(asked.text) if asked.is_masked else asked.text
-    said = asked.heads.foretell(tuple([entry.agent for entry in entries]), text, asked.vector)
+    said = asked.heads.foretell(tuple([entry.agent for entry in entries]), asked.text, asked.vector)
     if not said:
         return learned
     alphas, betas = [], []

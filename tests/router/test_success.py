@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,18 @@ from feedback.success_heads import SuccessHeads
 from feedback.success_slates import Foretold, Slates
 from intent.dummy_embedder import DummyEmbedder
 from models.decision import RouteDecision
+from models.learning_policy import RetentionPolicy
 from models.policy import Policy
 from models.ports import Embedded
 from models.reading import Certainty, Reading
 from router.case_plan import asked_of
+from router.extraction import find
 from router.learned import Foreseen, Learned
 from router.logged_decision import read_record
 from router.selection import Selection
 from router.success import Asked, chosen_with, foretold, heads_of, sealed_heads, without_heads
 from router.target_policy import TargetPolicy
-from tests.builders import capability, card, request, snapshot_of
+from tests.builders import START_MS, capability, card, request, snapshot_of
 from tests.service_builders import Desk, case_of, service_of
 from tests.success_world import CHEAP, DEAR, FLEET, easy, hard, success_heads
 
@@ -184,11 +187,19 @@ def test_a_version_that_the_heads_do_not_know_is_another_agent(heads: SuccessHea
     assert foretold(KNOWN, entries_of(*cards), question(heads, hard(2))) is KNOWN
 
 
-def test_heads_see_a_request_as_retention_keeps_it(heads: SuccessHeads) -> None:
-    text, kept = "where is 8841 ann@example.com", "where is [number] [email]"
-    plain = question(heads, text)
-    found = [foretold(KNOWN, entries_of(), each) for each in (plain, plain._replace(is_masked=True))]
-    assert found[0] != found[1] == foretold(KNOWN, entries_of(), plain._replace(text=kept))
+async def test_heads_see_a_request_as_retention_keeps_it(heads: SuccessHeads) -> None:
+    text, kept = "where is 8841, ann@example.com?", "where is [number], [email]?"
+    policy = policy_of()
+    redacting = policy.model_copy(update={"retention": RetentionPolicy(utterances="redacted")})
+    for parts, expected in (((), kept), ((READING,), "where is it")):
+        case = case_of(request(text), snapshot_of(FLEET, redacting), heads=Slates(heads))
+        case.reading, case.found = replace(READING, parts=parts), find(text, START_MS, UTC, "en")
+        found = asked_of(case)
+        assert found is not None
+        assert found.text == expected
+    desk = service_of(FLEET, redacting, success=heads)
+    await asked(desk, text)
+    assert json.loads(desk.records.decisions[-1].request)["utterance"] == kept
 
 
 def test_sealed_heads_come_back_for_the_contenders_that_are_sealed() -> None:
