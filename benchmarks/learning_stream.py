@@ -138,7 +138,8 @@ def play(
     logged = np.empty((len(stream) if n_draws > 1 else 0, len(keys)))
     alarms = []
     for step, intents in enumerate(stream.intents):
-        alpha, beta = learner.posterior(keys, intents, policy)
+        caller = f"caller-{step % n_callers}"
+        alpha, beta = learner.posterior(keys, intents, policy, caller)
         confidence = max(intents[0][1], _LEAST)
         of = learner.exponents(NAMESPACE, BASE) if policy.exponents else BASE
         certainty = confidence ** of[0]
@@ -157,7 +158,7 @@ def play(
         quality = max(alpha[place] / (alpha[place] + beta[place]), _LEAST)
         merits[step] = certainty * quality ** of[1]
         learner.routed(NAMESPACE)
-        reward, caller = float(stream.rewards[step, place]), f"caller-{step % n_callers}"
+        reward = float(stream.rewards[step, place])
         seen = (confidence, quality, 1.0, 1.0)
         if learner.learn_one(Lesson(keys[place], intents, reward, caller, seen, None, step), policy).is_alarm:
             alarms.append((step, place))

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 
-from feedback.caller_cap import fit, limit_of
+from feedback.caller_cap import Cap
+from feedback.cell import ZERO, Cell, Counted, Sums
 from models.card import AgentKey
 from models.events import EVIDENCE_UNIT, WeightRow
 
 MAX_CALLER_CELLS = 200_000
 """Beyond so many sums by caller, those touched longest ago are folded into the caller ""."""
 
-Sums = tuple[int, int]
-"""(n, s): outcomes and their rewards, in parts of EVIDENCE_UNIT; 0 <= s <= n."""
-
-ZERO: Sums = (0, 0)
+LEAD = 2 / 3
+"""A caller who is in more than this share of the sums by caller of a namespace leads it."""
 
 
 def split(intents: Sequence[tuple[str, float]], reward: float) -> list[tuple[str, int, int]]:
@@ -36,21 +35,12 @@ def split(intents: Sequence[tuple[str, float]], reward: float) -> list[tuple[str
     return [(intent, n, round(n * reward)) for (intent, _), n in zip(intents, parts, strict=True) if n > 0]
 
 
-class _Cell:
-    """An agent's intent: the sums over all callers, and those of each."""
-
-    __slots__ = ("callers", "n", "s")
-
-    def __init__(self) -> None:
-        self.n = 0
-        self.s = 0
-        self.callers: dict[str, Sums] = {}
-
-
 class Evidence:
     """Sums by agent, intent and caller; adding is exact in any order, so two of them merge by adding.
 
-    Every change is returned as the differences that a store adds to what it has.
+    All that was told is kept; how much of it counts for others is worked out when it is read (`counted`). The caller ""
+    is nobody: what it has counts for everybody. Every change is returned as the differences that a store adds to what
+    it has.
 
     Args:
         max_caller_cells: bounds memory (`MAX_CALLER_CELLS`).
@@ -58,9 +48,13 @@ class Evidence:
 
     def __init__(self, max_caller_cells: int = MAX_CALLER_CELLS) -> None:
         self._max_caller_cells = max_caller_cells
-        self._agents: dict[AgentKey, dict[str, _Cell]] = {}
+        self._agents: dict[AgentKey, dict[str, Cell]] = {}
         self._by_caller: dict[AgentKey, dict[str, int]] = {}
         self._n: dict[AgentKey, int] = {}
+        # by namespace: how many cells each caller is in, all of these together, and who is in most
+        self._n_cells: dict[str, dict[str, int]] = {}
+        self._n_told: dict[str, int] = {}
+        self._leaders: dict[str, str] = {}
         self._touched: OrderedDict[tuple[AgentKey, str, str], None] = OrderedDict()
         # made as sums change, so that all of them can be copied at once
         self._rows: dict[tuple[AgentKey, str, str], WeightRow] = {}
@@ -73,10 +67,26 @@ class Evidence:
         return list(self._agents)
 
     def of(self, agent: AgentKey, intent: str) -> Sums:
-        """The sums of all callers on an agent's intent."""
+        """The sums of all that was told of an agent's intent."""
         cells = self._agents.get(agent)
         cell = None if cells is None else cells.get(intent)
         return ZERO if cell is None else (cell.n, cell.s)
+
+    def counted(self, agent: AgentKey, intent: str, cap: Cap) -> Counted:
+        """How much of what was told of an agent's intent counts, and for whom."""
+        cells = self._agents.get(agent)
+        cell = None if cells is None else cells.get(intent)
+        if cell is None:
+            return Counted(ZERO)
+        return cell.counted(cap, self.leader(agent[0]))
+
+    def leader(self, namespace: str) -> str | None:
+        """Who is in more than two thirds (`LEAD`) of a namespace's sums by agent, intent and caller; None is nobody.
+
+        The only caller leads, and one whose traffic the fleet has in the main. Outcomes of a few agents, however many,
+        make nobody a leader.
+        """
+        return self._leaders.get(namespace)
 
     def intents(self, agent: AgentKey) -> list[str]:
         """The intents on which there is evidence of an agent."""
@@ -87,16 +97,30 @@ class Evidence:
         cells = self._agents.get(agent, {}).values()
         return sum([cell.n for cell in cells]), sum([cell.s for cell in cells])
 
-    def share(self, agent: AgentKey, caller: str) -> float:
-        """The part of an agent's evidence that is one caller's, 0..1; 0 where there is none."""
-        callers = self._by_caller.get(agent)
-        own = 0 if callers is None else callers.get(caller, 0)
-        return own / self._n[agent] if own else 0.0
+    def is_contradicted(self, agent: AgentKey, intent: str, caller: str, cap: Cap) -> bool:
+        """Whether what a caller tells of an agent's intent contradicts what counts of the others."""
+        cells = self._agents.get(agent)
+        cell = None if cells is None else cells.get(intent)
+        return cell is not None and cell.is_contradicted(caller, cap, self.leader(agent[0]))
 
-    def of_caller(self, agent: AgentKey, caller: str) -> float:
-        """Outcomes of one caller on all intents of an agent."""
-        callers = self._by_caller.get(agent)
-        return 0.0 if callers is None else callers.get(caller, 0) / EVIDENCE_UNIT
+    def share(self, agent: AgentKey, caller: str, cap: Cap) -> float:
+        """The part of an agent's evidence that is one caller's, under the cap, 0..1; 1 where nobody else has told."""
+        own, others = self._capped(agent, caller, cap)
+        return own / (own + others) if others else 1.0
+
+    def of_caller(self, agent: AgentKey, caller: str, cap: Cap) -> float:
+        """Outcomes of one caller on all intents of an agent, as far as the cap admits."""
+        return self._capped(agent, caller, cap)[0] / EVIDENCE_UNIT
+
+    def _capped(self, agent: AgentKey, caller: str, cap: Cap) -> tuple[int, int]:
+        """What of an agent's evidence is one caller's, as if the cap were on the agent, and what is all others'."""
+        callers = self._by_caller.get(agent, {})
+        own = callers.get(caller, 0)
+        others = self._n.get(agent, 0) - own
+        limit = cap.limit(others, 0)
+        if limit is None or own <= limit or not others:
+            return own, others
+        return min(own, max(limit, max([n for name, n in callers.items() if name != caller]))), others
 
     def differences(self, rows: Iterable[WeightRow]) -> list[WeightRow]:
         """What is to be added so that the sums become those of the rows, in order of their keys."""
@@ -109,30 +133,19 @@ class Evidence:
 
     def add(self, row: WeightRow) -> None:
         """Adds a difference as it is."""
-        agent = (row.namespace, row.agent_id, row.version)
-        cell = self._agents.setdefault(agent, {}).setdefault(row.intent, _Cell())
-        n, s = cell.callers.get(row.caller, ZERO)
-        self._put(agent, row.intent, cell, row.caller, (n + row.n, s + row.s))
+        self.grow((row.namespace, row.agent_id, row.version), (row.intent, row.n, row.s), row.caller)
 
-    def grow(
-        self, agent: AgentKey, part: tuple[str, int, int], caller: str, share: float, free: int
-    ) -> tuple[WeightRow, Sums]:
-        """Adds evidence of a caller as far as the cap on it admits.
+    def grow(self, agent: AgentKey, part: tuple[str, int, int], caller: str) -> WeightRow:
+        """Adds evidence of a caller; how its sums changed.
 
         Args:
             part: (intent, n, s), as `split` gives it.
-            share: the cap, 0..1, as `limit_of` has it; so `free`.
-
-        Returns:
-            How the caller's sums changed, as its older evidence may have made room; and what of the part counts.
         """
-        intent, new_n, new_s = part
-        cell = self._agents.setdefault(agent, {}).setdefault(intent, _Cell())
-        old = cell.callers.get(caller, ZERO)
-        fitted = fit(old, (new_n, new_s), limit_of(old[0], cell.n - old[0], share, free))
-        n, s = fitted.kept_n + fitted.added_n, fitted.kept_s + fitted.added_s
-        self._put(agent, intent, cell, caller, (n, s))
-        return WeightRow(*agent, intent, caller, n - old[0], s - old[1]), (fitted.added_n, fitted.added_s)
+        intent, added_n, added_s = part
+        cell = self._agents.setdefault(agent, {}).setdefault(intent, Cell())
+        n, s = cell.callers.get(caller, ZERO)
+        self._put(agent, intent, cell, caller, (n + added_n, s + added_s))
+        return WeightRow(*agent, intent, caller, added_n, added_s)
 
     def take_back(self, agent: AgentKey, part: tuple[str, int, int], caller: str) -> list[WeightRow]:
         """Takes evidence back, as far as there is any: the caller's own first, then that of folded callers."""
@@ -162,22 +175,16 @@ class Evidence:
                     rows.append(WeightRow(*agent, intent, caller, new_n - n, new_s - s))
         return rows
 
-    def fold(self) -> list[WeightRow]:
-        """Folds what is over the bound into the caller "", least recently touched first."""
+    def fold(self, cap: Cap) -> list[WeightRow]:
+        """Folds what is over the bound into the caller "", least recently touched first, as far as it counts."""
         rows: list[WeightRow] = []
         while len(self._touched) > self._max_caller_cells:
-            agent, intent, caller = next(iter(self._touched))
-            rows += self._fold(agent, intent, caller)
+            rows += self._fold(*next(iter(self._touched)), cap)
         return rows
 
-    def fold_caller(self, caller: str) -> list[WeightRow]:
-        """Folds all that one caller told into the caller "", so that its name is gone and its evidence stays."""
-        return [
-            row
-            for agent, intent, name in list(self._touched)
-            if name == caller
-            for row in self._fold(agent, intent, name)
-        ]
+    def fold_caller(self, caller: str, cap: Cap) -> list[WeightRow]:
+        """Folds what one caller told into the caller "": its name is gone, and what counted for others stays."""
+        return [row for key in list(self._touched) if key[2] == caller for row in self._fold(*key, cap)]
 
     def rows(self) -> Iterator[WeightRow]:
         """All sums, in order of their keys."""
@@ -191,33 +198,49 @@ class Evidence:
         """All sums, in no order: what `rows` gives, but fast."""
         return list(self._rows.values())
 
-    def _fold(self, agent: AgentKey, intent: str, caller: str) -> list[WeightRow]:
+    def _fold(self, agent: AgentKey, intent: str, caller: str, cap: Cap) -> list[WeightRow]:
+        """Makes a caller's sums the caller ""'s, as far as they count for others."""
         cell = self._agents[agent][intent]
         n, s = cell.callers[caller]
+        over_n, over_s = next((e[1:] for e in self.counted(agent, intent, cap).beyond if e.caller == caller), ZERO)
+        kept = (n - over_n, s - over_s)
         others_n, others_s = cell.callers.get("", ZERO)
+        self._put(agent, intent, cell, "", (others_n + kept[0], others_s + kept[1]))
         self._put(agent, intent, cell, caller, ZERO)
-        self._put(agent, intent, cell, "", (others_n + n, others_s + s))
-        return [WeightRow(*agent, intent, caller, -n, -s), WeightRow(*agent, intent, "", n, s)]
+        rows = [WeightRow(*agent, intent, caller, -n, -s)]
+        return [*rows, WeightRow(*agent, intent, "", *kept)] if kept != ZERO else rows
 
-    def _put(self, agent: AgentKey, intent: str, cell: _Cell, caller: str, new: Sums) -> None:
-        old_n, old_s = cell.callers.get(caller, ZERO)
-        cell.n += new[0] - old_n
-        cell.s += new[1] - old_s
-        self._n[agent] = self._n.get(agent, 0) + new[0] - old_n
+    def _put(self, agent: AgentKey, intent: str, cell: Cell, caller: str, new: Sums) -> None:
+        old = cell.put(caller, new)
+        self._n[agent] = self._n.get(agent, 0) + new[0] - old[0]
         by_caller = self._by_caller.setdefault(agent, {})
-        n_by_caller = by_caller.get(caller, 0) + new[0] - old_n
+        n_by_caller = by_caller.get(caller, 0) + new[0] - old[0]
         if n_by_caller:
             by_caller[caller] = n_by_caller
         else:
             by_caller.pop(caller, None)
+        if (new == ZERO) != (old == ZERO):
+            self._note(agent[0], caller, 1 if old == ZERO else -1)
         key = (agent, intent, caller)
         if new == ZERO:
-            cell.callers.pop(caller, None)
             self._touched.pop(key, None)
             self._rows.pop(key, None)
             return
-        cell.callers[caller] = new
         self._rows[key] = WeightRow(*agent, intent, caller, *new)
         if caller:
             self._touched[key] = None
             self._touched.move_to_end(key)
+
+    def _note(self, namespace: str, caller: str, step: int) -> None:
+        """A caller is in one cell more of a namespace, or in one less."""
+        callers = self._n_cells.setdefault(namespace, {})
+        callers[caller] = callers.get(caller, 0) + step
+        if not callers[caller]:
+            del callers[caller]
+        n = self._n_told[namespace] = self._n_told.get(namespace, 0) + step
+        asked = (caller, self._leaders.get(namespace, "")) if step > 0 else tuple(callers)
+        leader = next((name for name in asked if callers.get(name, 0) > LEAD * n), "")
+        if leader:
+            self._leaders[namespace] = leader
+        else:
+            self._leaders.pop(namespace, None)

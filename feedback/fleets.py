@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
+from feedback.caller_cap import Cap, cap_of
 from feedback.memory import Memory
 from feedback.posterior import Fleet
 from models.card import AgentKey
 from models.learning_policy import LearningPolicy
 
 
+class _Rules(NamedTuple):
+    """What a fleet was made by.
+
+    Attributes:
+        leader: of whom all that it told counts: another one makes a difference to all agents.
+    """
+
+    inherit: float
+    intent_prior: float
+    cap: Cap
+    leader: str | None
+
+
 class Fleets:
     """A fleet by namespace, made when it is asked for; what is learned later is put into it.
+
+    Attributes:
+        cap: on callers, of the policy that was last worked by; as shipped before that.
 
     Args:
         memory: what is known.
@@ -19,8 +37,9 @@ class Fleets:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
+        self.cap = cap_of(LearningPolicy())
         self._declared: dict[str, dict[AgentKey, dict[str, float]]] = {}
-        self._made: dict[str, tuple[float, float, Fleet]] = {}
+        self._made: dict[str, tuple[_Rules, Fleet]] = {}
 
     def declare(self, declared: Mapping[AgentKey, Mapping[str, float]]) -> None:
         """These are the agents, and the quality that each declares per intent, 0..1."""
@@ -40,21 +59,25 @@ class Fleets:
 
     def of(self, namespace: str, policy: LearningPolicy) -> Fleet:
         """The fleet of a namespace."""
+        leader = self._memory.evidence.leader(namespace)
+        rules = _Rules(policy.inherit, policy.intent_prior, cap_of(policy), leader)
         known = self._made.get(namespace)
-        if known is not None and known[0] == policy.inherit and known[1] == policy.intent_prior:
-            return known[2]
-        fleet = Fleet(self._declared.get(namespace, {}), policy.intent_prior)
+        if known is not None and known[0] == rules:
+            return known[1]
+        self.cap = rules.cap
+        fleet = Fleet(self._declared.get(namespace, {}), rules.intent_prior)
         for agent, intent in fleet.cells():
-            fleet.put(agent, intent, self._memory.effective(agent, intent, policy.inherit))
-        self._made[namespace] = (policy.inherit, policy.intent_prior, fleet)
+            fleet.put(agent, intent, self._memory.counted(agent, intent, rules.inherit, rules.cap))
+        self._made[namespace] = (rules, fleet)
         return fleet
 
     def put(self, agent: AgentKey, intent: str) -> None:
         """What is read of an agent's intent follows its evidence, and so does what its later versions inherit."""
         known = self._made.get(agent[0])
         if known is not None:
+            rules, fleet = known
             for version in self._memory.lineage.since(agent):
-                known[2].put(version, intent, self._memory.effective(version, intent, known[0]))
+                fleet.put(version, intent, self._memory.counted(version, intent, rules.inherit, rules.cap))
 
     def put_all(self, agent: AgentKey) -> None:
         """The same of all intents of an agent."""

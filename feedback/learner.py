@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from feedback.caller_cap import cap_of
+from feedback.decline import Decline
 from feedback.drift import limit_on
 from feedback.evidence import MAX_CALLER_CELLS, split
 from feedback.exponents import Exponents, Vector
 from feedback.fleets import Fleets
 from feedback.lessons import Learnt, Lesson, pack, unpack
 from feedback.memory import Memory, Parts, Rows
-from feedback.posterior import Posterior
+from feedback.plans import Posterior
 from models.card import AgentKey
 from models.events import EVIDENCE_UNIT, LearnerRow, WeightRow
 from models.learning_policy import LearningPolicy
-
-DECAY_AFTER = 50
-"""Requests after which the evidence on a demoted agent decays even where nothing is learned of it."""
 
 
 class Learner:
@@ -47,7 +46,7 @@ class Learner:
     def __init__(self, max_caller_cells: int = MAX_CALLER_CELLS) -> None:
         self._memory = Memory(max_caller_cells)
         self._fleets = Fleets(self._memory)
-        self._routed: dict[str, int] = {}
+        self._decline = Decline(self._memory, self._fleets)
 
     @property
     def version(self) -> int:
@@ -73,25 +72,30 @@ class Learner:
         return agent in self._memory.lineage
 
     def posterior(
-        self, agents: Sequence[AgentKey], intents: Sequence[tuple[str, float]], policy: LearningPolicy
+        self,
+        agents: Sequence[AgentKey],
+        intents: Sequence[tuple[str, float]],
+        policy: LearningPolicy,
+        caller: str = "",
     ) -> Posterior:
         """Beta distributions of quality, in the order of the agents (`Fleet.posterior`).
 
         Args:
             agents: of any namespaces.
             intents: (intent, confidence), the one routed by first.
-            policy: priors, and what a new version inherits.
+            policy: priors, what a new version inherits, and the cap on callers.
+            caller: in whose name is asked: all that it has told counts; "" is nobody.
         """
         asked = tuple(agents)
         if not asked:
             return Posterior((), ())
         first = asked[0][0]
         if len({agent[0] for agent in asked}) == 1:
-            return self._fleets.of(first, policy).posterior(asked, intents, policy)
+            return self._fleets.of(first, policy).posterior(asked, intents, policy, caller)
         found: dict[AgentKey, tuple[float, float]] = {}
         for namespace in {agent[0] for agent in asked}:
             own = tuple([agent for agent in asked if agent[0] == namespace])
-            of_own = self._fleets.of(namespace, policy).posterior(own, intents, policy)
+            of_own = self._fleets.of(namespace, policy).posterior(own, intents, policy, caller)
             found.update(zip(own, zip(*of_own, strict=True), strict=True))
         return Posterior(tuple([found[agent][0] for agent in asked]), tuple([found[agent][1] for agent in asked]))
 
@@ -101,32 +105,32 @@ class Learner:
             return Learnt([])
         memory, agent, caller = self._memory, lesson.agent, lesson.caller
         rows: Rows = []
-        decayed = self._decay(agent[0], policy, rows, agent)
+        decayed = self._decline.decay(agent[0], policy, rows, agent)
         self._fleets.meet(agent)
-        expected = self._fleets.of(agent[0], policy).expected(agent, lesson.intents, policy)
-        limit = limit_on(memory.evidence.share(agent, caller), policy.caller_share, policy.drift.threshold)
-        contribution, n_grown = self._grow(lesson, policy, rows)
+        expected = self._fleets.of(agent[0], policy).expected(agent, lesson.intents, policy, caller)
+        limit = self._limit_on(lesson, policy)
+        contribution, n_counted = self._grow(lesson, policy, rows)
         if lesson.features is not None and policy.exponents:
             exponents = memory.exponents.setdefault(agent[0], Exponents())
-            weight = min(max(n_grown / EVIDENCE_UNIT, 0.0), 1.0)
+            weight = min(max(n_counted / EVIDENCE_UNIT, 0.0), 1.0)
             contribution["exponents"] = exponents.learn_one(lesson.features, lesson.reward, lesson.base, weight)
             rows.append(memory.namespace_row(agent[0], lesson.at_ms))
         state = memory.state(agent)
         if lesson.cost_usd is not None and not lesson.is_amended:
-            state.costs.learn_one(lesson.cost_usd, caller, memory.evidence.of_caller(agent, caller))
+            state.costs.learn_one(lesson.cost_usd, caller, memory.evidence.of_caller(agent, caller, cap_of(policy)))
         is_alarm = False
         if policy.drift.enabled and expected is not None and not lesson.is_amended:
             was_demoted = state.drift.is_demoted
             is_alarm = state.drift.learn_one(lesson.reward, expected, caller, limit, policy.drift)
             if is_alarm:
-                self._demote(agent, policy, rows)
+                self._decline.demote(agent, policy, rows)
             elif was_demoted and not state.drift.is_demoted:
                 memory.note_demoted(agent)
-        rows += memory.evidence.fold()
+        rows += memory.evidence.fold(cap_of(policy))
         return Learnt(self._changed(rows, {agent, *decayed}, lesson.at_ms), contribution, is_alarm)
 
     def unlearn_one(self, contribution: Mapping[str, Any], policy: LearningPolicy, at_ms: int) -> Learnt:
-        """Undoes what `learn_one` added to sums, exactly where no alarm, decay or cap came between, else down to 0.
+        """Undoes what `learn_one` added to sums, exactly where no alarm or decay came between, else down to 0.
 
         The detector of drift keeps what it saw, and so does the cost. What went with a rollback is undone already.
         It is undone while frozen too: what was taken back must not count, though nothing new is learned.
@@ -152,13 +156,15 @@ class Learner:
     def routed(self, namespace: str) -> None:
         """A request was routed in a namespace: the evidence on its demoted agents is to decay."""
         if namespace in self._memory.demoted and not self.is_frozen:
-            self._routed[namespace] = self._routed.get(namespace, 0) + 1
+            self._decline.routed(namespace)
 
     def due(self, policy: LearningPolicy, at_ms: int) -> Learnt:
         """Applies what is still to decay; to be called now and then, and before the process ends."""
         rows: Rows = []
         decayed = [
-            agent for namespace in list(self._memory.demoted) for agent in self._decay(namespace, policy, rows, None)
+            agent
+            for namespace in list(self._memory.demoted)
+            for agent in self._decline.decay(namespace, policy, rows, None)
         ]
         return Learnt(self._changed(rows, decayed, at_ms) if decayed else [])
 
@@ -180,6 +186,10 @@ class Learner:
         """Outcomes on an agent's intent and the sum of their rewards, without what it inherited."""
         n, s = self._memory.evidence.of(agent, intent)
         return n / EVIDENCE_UNIT, s / EVIDENCE_UNIT
+
+    def n_counted(self, agent: AgentKey, intent: str, policy: LearningPolicy) -> float:
+        """So many of these outcomes count for everybody, whoever told them."""
+        return self._memory.evidence.counted(agent, intent, cap_of(policy)).sums[0] / EVIDENCE_UNIT
 
     def freeze(self, reason: str, at_ms: int) -> Learnt:
         """Learns nothing from now on."""
@@ -203,11 +213,11 @@ class Learner:
         """
         self._memory.load(weights, states)
         self._fleets.clear()
-        self._routed.clear()
+        self._decline.clear()
 
     def merge(self, rows: Iterable[WeightRow | LearnerRow], at_ms: int) -> Learnt:
         """Adds what another process has learned from other outcomes, as its `rows` say."""
-        changed = self._memory.merge(rows, at_ms)
+        changed = self._memory.merge(rows, self._fleets.cap, at_ms)
         self._fleets.clear()
         return Learnt(self._changed(changed, (), at_ms))
 
@@ -235,60 +245,40 @@ class Learner:
         """
         changed = self._memory.restore(parts, at_ms)
         self._fleets.clear()
-        self._routed.clear()
+        self._decline.clear()
         return Learnt(self._changed(changed, (), at_ms))
 
     def forget_caller(self, caller: str, at_ms: int) -> Learnt:
-        """The name of a caller is forgotten, what it told still counts: the version stays."""
-        rows: Rows = [*self._memory.evidence.fold_caller(caller)]
+        """The name of a caller is forgotten, what it told counts as far as it does for others: the version stays."""
+        rows: Rows = [*self._memory.evidence.fold_caller(caller, self._fleets.cap)]
+        for agent, intent in {(row[:3], row[3]) for row in rows if isinstance(row, WeightRow)}:
+            self._fleets.put(agent, intent)
         touched = [agent for agent, state in self._memory.states.items() if state.forget(caller)]
         return Learnt([*rows, *[self._memory.agent_row(agent, at_ms) for agent in sorted(touched)]])
 
+    def _limit_on(self, lesson: Lesson, policy: LearningPolicy) -> float:
+        """The most of an agent's CUSUM that may be the caller's; nothing where it contradicts what the others tell."""
+        evidence, agent, caller, cap = self._memory.evidence, lesson.agent, lesson.caller, cap_of(policy)
+        if evidence.is_contradicted(agent, lesson.intents[0][0], caller, cap):
+            return 0.0
+        return limit_on(evidence.share(agent, caller, cap), policy.caller_share, policy.drift.threshold)
+
     def _grow(self, lesson: Lesson, policy: LearningPolicy, rows: Rows) -> tuple[dict[str, Any], int]:
-        """Adds evidence as far as the cap admits; what was added, and by how much the caller's evidence grew."""
-        free = int(policy.caller_free * EVIDENCE_UNIT)
-        parts, n_grown = [], 0
-        for part in split(lesson.intents, lesson.reward):
-            row, counted = self._memory.evidence.grow(lesson.agent, part, lesson.caller, policy.caller_share, free)
-            rows.append(row)
-            parts.append([part[0], *counted])
-            n_grown += row.n
-            self._fleets.put(lesson.agent, part[0])
-        made_at = self.version + 1
-        return {"agent": list(lesson.agent), "caller": lesson.caller, "parts": parts, "version": made_at}, n_grown
-
-    def _demote(self, agent: AgentKey, policy: LearningPolicy, rows: Rows) -> None:
-        memory = self._memory
-        sums = [memory.effective(agent, intent, policy.inherit) for intent in memory.intents_of(agent)]
-        n, s = sum([n for n, _ in sums]) / EVIDENCE_UNIT, sum([s for _, s in sums]) / EVIDENCE_UNIT
-        rows += memory.evidence.scale(agent, *memory.state(agent).drift.alarm(n, s, policy.drift))
-        memory.state(agent).routed = self._routed.get(agent[0], 0)
-        memory.note_demoted(agent)
-        self._fleets.put_all(agent)
-
-    def _decay(self, namespace: str, policy: LearningPolicy, rows: Rows, first: AgentKey | None) -> list[AgentKey]:
-        """Applies pending decay: to `first` in any case, to others once much is pending; None takes all as first."""
-        decayed = []
-        n_routed = self._routed.get(namespace, 0)
-        for agent in self._memory.demoted.get(namespace, ()):
-            state = self._memory.state(agent)
-            pending = n_routed - state.routed
-            if pending and (first in (None, agent) or pending >= DECAY_AFTER):
-                state.routed = n_routed
-                if policy.drift.enabled and self._scale(agent, policy.drift.decay**pending, policy.inherit, rows):
-                    decayed.append(agent)
-        return decayed
-
-    def _scale(self, agent: AgentKey, factor: float, inherit: float, rows: Rows) -> bool:
-        """All evidence on an agent shrinks; whether that changed anything, in whole parts."""
-        memory, intents = self._memory, self._memory.intents_of(agent)
-        before = [memory.effective(agent, intent, inherit) for intent in intents]
-        if not any(n for n, _ in before):
-            return False
-        rows += memory.evidence.scale(agent, factor, factor)
-        memory.state(agent).drift.scale(factor, factor)
-        self._fleets.put_all(agent)
-        return before != [memory.effective(agent, intent, inherit) for intent in intents]
+        """Adds evidence; what was added, and by how much that grew which counts for everybody."""
+        evidence, agent, cap = self._memory.evidence, lesson.agent, cap_of(policy)
+        parts, n_counted = split(lesson.intents, lesson.reward), 0
+        for part in parts:
+            n_counted -= evidence.counted(agent, part[0], cap).sums[0]
+            rows.append(evidence.grow(agent, part, lesson.caller))
+            n_counted += evidence.counted(agent, part[0], cap).sums[0]
+            self._fleets.put(agent, part[0])
+        contribution = {
+            "agent": list(agent),
+            "caller": lesson.caller,
+            "parts": [list(part) for part in parts],
+            "version": self.version + 1,
+        }
+        return contribution, n_counted
 
     def _changed(self, rows: Rows, agents: Iterable[AgentKey], at_ms: int) -> Rows:
         memory = self._memory

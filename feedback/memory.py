@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from feedback.evidence import Evidence, Sums
+from feedback.caller_cap import Cap
+from feedback.cell import ZERO, Counted, Sums, Told
+from feedback.evidence import Evidence
 from feedback.exponents import Exponents
 from feedback.lessons import AgentState, encoded, parsed
 from feedback.lineage import Lineage
@@ -61,9 +63,26 @@ class Memory:
 
     def effective(self, agent: AgentKey, intent: str, inherit: float) -> Sums:
         """The evidence on an agent's intent with the share of that of its older versions that it inherits."""
+        versions = self.lineage.until(agent)
+        return self._inherited(versions, [self.evidence.of(version, intent) for version in versions], inherit)
+
+    def counted(self, agent: AgentKey, intent: str, inherit: float, cap: Cap) -> Counted:
+        """The same as far as it counts, for everybody and for one caller alone."""
+        versions = self.lineage.until(agent)
+        found = [self.evidence.counted(version, intent, cap) for version in versions]
+        if len(found) == 1:
+            return found[0]
+        n, s = sums = self._inherited(versions, [each.sums for each in found], inherit)
+        beyond = []
+        for caller in sorted({told.caller for each in found for told in each.beyond}):
+            with_n, with_s = self._inherited(versions, [_with(each, caller) for each in found], inherit)
+            beyond.append(Told(caller, with_n - n, with_s - s))
+        return Counted(sums, tuple(beyond))
+
+    def _inherited(self, versions: list[AgentKey], sums: list[Sums], inherit: float) -> Sums:
+        """Sums of versions, oldest first, of which each inherits a share of what the ones before it have."""
         n = s = 0
-        for version in self.lineage.until(agent):
-            own_n, own_s = self.evidence.of(version, intent)
+        for version, (own_n, own_s) in zip(versions, sums, strict=True):
             if not n:
                 n, s = own_n, own_s
                 continue
@@ -122,7 +141,7 @@ class Memory:
         self.evidence, self.lineage, self.states = read.evidence, read.lineage, read.states
         self.exponents, self.demoted = read.exponents, read.demoted
 
-    def merge(self, rows: Iterable[WeightRow | LearnerRow], at_ms: int) -> Rows:
+    def merge(self, rows: Iterable[WeightRow | LearnerRow], cap: Cap, at_ms: int) -> Rows:
         """Adds what another one has learned from other outcomes; what is to be written down."""
         changed: Rows = []
         for row in rows:
@@ -141,7 +160,7 @@ class Memory:
                 changed.append(self.namespace_row(row.namespace, at_ms))
             else:
                 self.version = max(self.version, parsed(row)["version"])
-        return [*changed, *self.evidence.fold()]
+        return [*changed, *self.evidence.fold(cap)]
 
     def source(self) -> Parts:
         """All of it, in no order, to be packed in a thread."""
@@ -194,3 +213,9 @@ class Memory:
                 self.rollbacks = [(int(restored), int(at)) for restored, at in body.get("rollbacks", ())]
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(f"the learner's row {row[:3]} cannot be read: {error!r}") from error
+
+
+def _with(counted: Counted, caller: str) -> Sums:
+    """What counts for one caller."""
+    over_n, over_s = next((told[1:] for told in counted.beyond if told.caller == caller), ZERO)
+    return counted.sums[0] + over_n, counted.sums[1] + over_s

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import fsum
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from feedback.evidence import Sums
+from feedback.beyond import Beyond, Own
+from feedback.cell import Counted, Sums
+from feedback.plans import Floats, Layout, Plan, Posterior, mixed
 from models.card import AgentKey
 from models.events import EVIDENCE_UNIT
 from models.learning_policy import LearningPolicy
@@ -25,59 +25,14 @@ LEAST = 0.02
 MAX_PLANNED = 250_000
 """Places of figures that are remembered for questions that come again, in each namespace."""
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
-
-
-class Posterior(NamedTuple):
-    """Beta distributions of quality, in the order in which agents were asked for.
-
-    Attributes:
-        alpha: without the temperature: draws take alpha / temperature^2; so `beta`.
-    """
-
-    alpha: tuple[float, ...]
-    beta: tuple[float, ...]
-
-
-class _Places(NamedTuple):
-    """Where the figures of a reading's intents lie for the agents asked for; arrays of shape (intents, agents).
-
-    Attributes:
-        levels: the place of each intent, of shape (intents, 1).
-        cells: past the end where an agent does not serve an intent.
-        inter: what was declared beyond agent and intent.
-        served: 1.0 where an agent serves an intent, else 0.0.
-        idle: which agents serve none of them, of shape (agents,); None where there is no such agent.
-    """
-
-    levels: Places
-    cells: Places
-    inter: Floats
-    served: Floats
-    idle: NDArray[np.bool_] | None
-
-
-class _Plan:
-    """Where the answers to questions about the same agents lie."""
-
-    __slots__ = ("agents", "answer", "cells", "cols", "known", "places", "starts")
-
-    def __init__(self, known: tuple[AgentKey, ...]) -> None:
-        self.known = known
-        self.agents: Places  # of the known ones
-        self.cells: Places  # all their cells, one agent after the other
-        self.cols: Places  # the intent of each
-        self.starts: Places  # where each agent's cells begin
-        self.places: dict[tuple[str, ...], _Places] = {}
-        self.answer: tuple[object, Posterior] | None = None
-
 
 class Fleet:
     """The agents of a namespace as they are declared, with the evidence on what they serve.
 
     Sums over agents are whole numbers, and those over intents run in the order of their names: so posteriors are the
     same to the last bit in whatever order evidence came.
+
+    What counts for one caller alone is added where posteriors are asked for in its name.
 
     Args:
         declared: by agent and intent, the quality declared, 0..1; an agent without intents is not known.
@@ -106,9 +61,12 @@ class Fleet:
         self._sums: list[Sums] = [(0, 0)] * n_cells
         self._agent_sums: list[Sums] = [(0, 0)] * len(agents)
         self._intent_sums: list[Sums] = [(0, 0)] * n_intents
+        self._intent_n = np.zeros(n_intents)
+        self._intent_s = np.zeros(n_intents)
         self._agent_n = np.zeros(len(agents))
         self._agent_s = np.zeros(len(agents))
-        self._plans: dict[tuple[AgentKey, ...], _Plan] = {}
+        self._beyond = Beyond(self._cols[:-1], [self._agent_of[agent] for agent, _ in cells])
+        self._plans: dict[tuple[AgentKey, ...], Plan] = {}
         self._n_planned = 0
         self._declare(declared, cells, agents, names)
 
@@ -126,7 +84,8 @@ class Fleet:
             by_intent[self._intent_of[intent]].append(figure)
         of_intent = [fsum(of) / len(of) for of in by_intent]
         of_agent = [fsum(declared[agent].values()) / len(declared[agent]) for agent in agents]
-        self._declared_intent = of_intent
+        self._levels_declared = of_intent
+        self._declared_intent = np.array(of_intent)
         self._levels = [*of_intent, 0.0]
         self._mu = np.array(self._levels)
         self._gaps = [own - mean for own in of_agent]
@@ -144,10 +103,15 @@ class Fleet:
         """Each agent with each intent that it serves."""
         return list(self._cell_of)
 
-    def put(self, agent: AgentKey, intent: str, sums: Sums) -> None:
+    def put(self, agent: AgentKey, intent: str, counted: Counted) -> None:
         """The evidence on an agent's intent is now this; one that is not served is no part of the model."""
         cell = self._cell_of.get((agent, intent))
-        if cell is None or self._sums[cell] == sums:
+        if cell is None:
+            return
+        sums = counted.sums
+        if self._beyond.put(cell, counted.beyond):
+            self.n_changes += 1
+        if self._sums[cell] == sums:
             return
         (n, s), (old_n, old_s) = sums, self._sums[cell]
         dn, ds = n - old_n, s - old_s
@@ -162,13 +126,19 @@ class Fleet:
         place = self._intent_of[intent]
         n, s = self._intent_sums[place]
         self._intent_sums[place] = (n + dn, s + ds)
-        self._mu[place] = self._levels[place] = (
-            self.intent_prior * self._declared_intent[place] + (s + ds) / EVIDENCE_UNIT
-        ) / (self.intent_prior + (n + dn) / EVIDENCE_UNIT)
+        of_intent = (n + dn) / EVIDENCE_UNIT, (s + ds) / EVIDENCE_UNIT
+        self._intent_n[place], self._intent_s[place] = of_intent
+        declared = self._levels_declared[place]
+        level = (self.intent_prior * declared + of_intent[1]) / (self.intent_prior + of_intent[0])
+        self._mu[place] = self._levels[place] = level
         self.n_changes += 1
 
     def posterior(
-        self, agents: tuple[AgentKey, ...], intents: Sequence[tuple[str, float]], policy: LearningPolicy
+        self,
+        agents: tuple[AgentKey, ...],
+        intents: Sequence[tuple[str, float]],
+        policy: LearningPolicy,
+        caller: str = "",
     ) -> Posterior:
         """Beta distributions of the agents' quality on a reading.
 
@@ -182,23 +152,28 @@ class Fleet:
             agents: of this namespace.
             intents: at least one, with its confidence, 0..1, the one that is routed by first.
             policy: its priors.
+            caller: in whose name is asked: what counts for it alone is added.
         """
         plan = self._plans.get(agents) or self._plan(agents)
-        key = (self.n_changes, tuple(intents), policy.prior, policy.agent_prior)
+        own = self._beyond.of(caller)
+        key = (self.n_changes, None if own is None else caller, tuple(intents), policy.prior, policy.agent_prior)
         if plan.answer is not None and plan.answer[0] == key:
             return plan.answer[1]
         names = tuple([intent for intent, _ in intents])
-        places = plan.places.get(names) or self._places(plan, names)
-        residual = self._residual(plan, policy.agent_prior)
-        mean = np.minimum(np.maximum(residual + places.inter + self._mu[places.levels], LEAST), 1 - LEAST)
-        own_n, own_s = self._n[places.cells], self._s[places.cells]
-        alphas, betas = policy.prior * mean + own_s, policy.prior * (1 - mean) + (own_n - own_s)
+        layout = plan.layouts.get(names) or self._layout(plan, names)
+        mu = self._mu if own is None else self._mu_with(own)
+        residual = self._residual(plan, policy.agent_prior, mu, own)
+        mean = np.minimum(np.maximum(residual + layout.inter + mu[layout.levels], LEAST), 1 - LEAST)
+        n, s = self._n[layout.cells], self._s[layout.cells]
+        if own is not None:
+            n, s = n + own.n[layout.cells] / EVIDENCE_UNIT, s + own.s[layout.cells] / EVIDENCE_UNIT
+        alphas, betas = policy.prior * mean + s, policy.prior * (1 - mean) + (n - s)
         if len(names) == 1:
             alpha, beta = alphas[0], betas[0]
         else:
-            alpha, beta = _mixed(alphas, betas, places.served, [confidence for _, confidence in intents])
-        if places.idle is not None:
-            alpha, beta = (np.where(places.idle, policy.prior / 2, each) for each in (alpha, beta))
+            alpha, beta = mixed(alphas, betas, layout.served, [confidence for _, confidence in intents])
+        if layout.idle is not None:
+            alpha, beta = (np.where(layout.idle, policy.prior / 2, each) for each in (alpha, beta))
         found = Posterior(tuple(alpha.tolist()), tuple(beta.tolist()))
         if len(plan.known) < len(agents):
             of_known = dict(zip(plan.known, zip(*found, strict=True), strict=True))
@@ -207,17 +182,22 @@ class Fleet:
         plan.answer = (key, found)
         return found
 
-    def expected(self, agent: AgentKey, intents: Sequence[tuple[str, float]], policy: LearningPolicy) -> float | None:
-        """The mean reward that is to be expected of an agent, over those of the intents that it serves.
+    def expected(
+        self, agent: AgentKey, intents: Sequence[tuple[str, float]], policy: LearningPolicy, caller: str = ""
+    ) -> float | None:
+        """The mean reward that a caller is to expect of an agent, over those of the intents that it serves.
 
-        None where it is not known or serves none of them. It runs for every outcome, in plain floats: for one agent
-        that is several times faster than arrays, and the same but for the last bits.
+        None where it is not known or serves none of them. It runs for every outcome, mostly in plain floats: for one
+        agent that is several times faster than arrays, and the same but for the last bits.
         """
         place = self._agent_of.get(agent)
         served = [(self._cell_of.get((agent, intent)), confidence) for intent, confidence in intents]
         known = [(cell, confidence) for cell, confidence in served if cell is not None]
         if place is None or not known:
             return None
+        if self._beyond.of(caller) is not None:
+            (alpha,), (beta,) = self.posterior((agent,), intents, policy, caller)
+            return alpha / (alpha + beta)
         start, stop = self._spans[place]
         levels, cols = self._levels, self._cols
         by_level = sum([n * levels[col] for n, col in zip(self._ns[start:stop], cols[start:stop], strict=True) if n])
@@ -232,18 +212,26 @@ class Fleet:
             mean += own * (confidence / total if total > 0 else 1 / len(known))
         return mean
 
-    def _residual(self, plan: _Plan, agent_prior: float) -> Floats:
+    def _mu_with(self, own: Own) -> Floats:
+        """float64 (intents + 1,): the level of each intent, as one caller is to see it."""
+        n, s = self._intent_n + own.intent_n / EVIDENCE_UNIT, self._intent_s + own.intent_s / EVIDENCE_UNIT
+        return np.append((self.intent_prior * self._declared_intent + s) / (self.intent_prior + n), 0.0)
+
+    def _residual(self, plan: Plan, agent_prior: float, mu: Floats, own: Own | None) -> Floats:
         """float64 (agents,): by how much each is better than the levels of the intents."""
         if not plan.known:
             return np.zeros(0)
-        by_level = np.add.reduceat(self._n[plan.cells] * self._mu[plan.cols], plan.starts)
-        better: Floats = (agent_prior * self._gap[plan.agents] + (self._agent_s[plan.agents] - by_level)) / (
-            agent_prior + self._agent_n[plan.agents]
-        )
+        n, agent_n, agent_s = self._n[plan.cells], self._agent_n[plan.agents], self._agent_s[plan.agents]
+        if own is not None:
+            n = n + own.n[plan.cells] / EVIDENCE_UNIT
+            agent_n = agent_n + own.agent_n[plan.agents] / EVIDENCE_UNIT
+            agent_s = agent_s + own.agent_s[plan.agents] / EVIDENCE_UNIT
+        by_level = np.add.reduceat(n * mu[plan.cols], plan.starts)
+        better: Floats = (agent_prior * self._gap[plan.agents] + (agent_s - by_level)) / (agent_prior + agent_n)
         return better
 
-    def _plan(self, agents: tuple[AgentKey, ...]) -> _Plan:
-        plan = _Plan(tuple([agent for agent in agents if agent in self._agent_of]))
+    def _plan(self, agents: tuple[AgentKey, ...]) -> Plan:
+        plan = Plan(tuple([agent for agent in agents if agent in self._agent_of]))
         plan.agents = np.array([self._agent_of[agent] for agent in plan.known], dtype=np.intp)
         spans = [self._spans[place] for place in plan.agents.tolist()]
         plan.cells = np.array([cell for span in spans for cell in range(*span)], dtype=np.intp)
@@ -253,16 +241,16 @@ class Fleet:
         self._plans[agents] = plan
         return plan
 
-    def _places(self, plan: _Plan, names: tuple[str, ...]) -> _Places:
+    def _layout(self, plan: Plan, names: tuple[str, ...]) -> Layout:
         end, n_intents, cell_of = len(self._cell_of), len(self._intent_of), self._cell_of
         cells = np.array([[cell_of.get((agent, name), end) for agent in plan.known] for name in names], dtype=np.intp)
         levels = np.array([[self._intent_of.get(name, n_intents)] for name in names], dtype=np.intp)
         served = cells != end
         idle = ~served.any(axis=0)
-        places = _Places(levels, cells, self._inter[cells], served.astype(np.float64), idle if idle.any() else None)
+        layout = Layout(levels, cells, self._inter[cells], served.astype(np.float64), idle if idle.any() else None)
         self._remember(4 * cells.size + 16)
-        plan.places[names] = places
-        return places
+        plan.layouts[names] = layout
+        return layout
 
     def _remember(self, n_places: int) -> None:
         """Makes room for so many more places: all is forgotten where there would be too many."""
@@ -270,17 +258,3 @@ class Fleet:
         if self._n_planned > MAX_PLANNED:
             self._plans.clear()
             self._n_planned = n_places
-
-
-def _mixed(alphas: Floats, betas: Floats, served: Floats, confidences: Sequence[float]) -> tuple[Floats, Floats]:
-    """One Beta for each agent, with mean and variance of the weighted mean of those of the intents that it serves."""
-    # 1e-9: where no intent that it serves has any confidence, all of them count alike
-    given = served * np.array([[max(confidence, 1e-9)] for confidence in confidences])
-    weights = given / np.maximum(np.add.reduce(given), 1e-12)
-    totals = alphas + betas
-    means = alphas / totals
-    mean = np.add.reduce(weights * means)
-    variance = np.add.reduce(weights * weights * means * (1 - means) / (totals + 1))
-    # a Beta's variance lies below mean * (1 - mean)
-    total = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-12) - 1, 1.0)
-    return mean * total, (1 - mean) * total

@@ -86,8 +86,9 @@ class LearningPolicy(Contract):
         temperature: 1 draws from the posterior as it is; less draws nearer to its mean.
         floor: eps: share of the decisions that explore is spread evenly over all candidates.
         inherit: share of its predecessor's evidence with which a new version of an agent begins.
-        caller_share: of the evidence on an agent's intent one caller has at most this share, once others have posted.
-        caller_free: so many outcomes of a caller count beyond that share, up to one more than all others have told.
+        caller_share: what a caller tells of an agent's intent counts for others up to this share of all that is told of
+            it, or as far as another caller has told as much. In its own decisions all of it counts.
+        caller_free: so many of a caller's outcomes count for others in any case.
         exponents: whether exponents of the merit are learned; those of the policy are where they begin.
         heads: whether the success heads of the model in force are blended into the posteriors.
         max_rise: most by which an agent's share of an intent may rise within an hour; None limits nothing.
@@ -105,7 +106,7 @@ class LearningPolicy(Contract):
     floor: Annotated[float, Field(ge=0, le=0.5)] = 0.02
     inherit: Share = 0.5
     caller_share: Annotated[float, Field(gt=0, le=1)] = 0.1
-    caller_free: Evidence = 40.0
+    caller_free: Evidence = 0.0
     exponents: bool = True
     heads: bool = True
     max_rise: Annotated[float, Field(gt=0, le=1)] | None = None

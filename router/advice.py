@@ -66,10 +66,11 @@ def advice_of(
     rules: LearningPolicy,
     explored: Exploration,
     blend: Blend,
+    teller: str,
 ) -> Advice:
-    """What is known of the entries, at least one; `blend` is that of the policy."""
+    """What is known of the entries, at least one; `blend` is that of the policy, `teller` in whose name is asked."""
     agents = [entry.agent for entry in entries]
-    alpha, beta = learner.posterior(agents, intents, rules)
+    alpha, beta = learner.posterior(agents, intents, rules, teller)
     learned = Learned(explored.mode, alpha, beta, explored.floor, rules.temperature, learner.version)
     costs_usd = tuple([learner.cost_of(agent) for agent in agents])
     is_any_known = any(cost_usd is not None for cost_usd in costs_usd)

@@ -25,6 +25,7 @@ class Earned(Answer):
         quality: mean of the posterior: what routing goes by.
         low: of the 95 % interval of the posterior; so is `high`.
         n_outcomes: evidence of this version's own, in outcomes.
+        n_counted: so many of them count for everybody; the rest does in the decisions of who told it alone.
         reward: their mean reward; None where there are none.
     """
 
@@ -33,6 +34,7 @@ class Earned(Answer):
     low: Share
     high: Share
     n_outcomes: float
+    n_counted: float
     reward: Share | None
 
 
@@ -54,5 +56,6 @@ def earned(learner: Learner, entry: Entry, policy: LearningPolicy) -> Earned:
         low=float(betaincinv(alpha, beta, tail)),
         high=float(betaincinv(alpha, beta, 1 - tail)),
         n_outcomes=n_outcomes,
+        n_counted=learner.n_counted(entry.agent, intent, policy),
         reward=worth / n_outcomes if n_outcomes > 0 else None,
     )

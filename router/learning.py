@@ -90,6 +90,7 @@ class Learning:
         holds: NamespacePolicy,
         preference: Preference,
         risk: Risk,
+        teller: str,
         asked: Asked | None = None,
     ) -> Advice:
         """What is known of the entries.
@@ -101,12 +102,14 @@ class Learning:
             holds: that of the request's namespace.
             preference: of the request: `best` explores nothing.
             risk: of the intent.
+            teller: in whose name outcomes will be told: what it has told counts in full.
             asked: what success heads are to be asked; None asks none.
         """
         blend = Blend.of(holds, preference)
         explored = explored_by(policy, preference, risk, self.raised_floor)
         advice = self._safely(
-            lambda: advice_of(self.learner, entries, intents, policy.learning, explored, blend), Advice(None, (), blend)
+            lambda: advice_of(self.learner, entries, intents, policy.learning, explored, blend, teller),
+            Advice(None, (), blend),
         )
         return advice if asked is None else self._safely(lambda: with_heads(advice, entries, asked), advice)
 

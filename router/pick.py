@@ -19,6 +19,7 @@ from router.eligibility import check
 from router.learning import Learning
 from router.live.admission import Admission
 from router.live.live import Live
+from router.live.open_decisions import teller_of
 from router.permit import labelled, permitted
 from router.selection import preference_of, select
 from router.snapshot import Entry
@@ -173,6 +174,7 @@ class Picker:
             case.policy,
             preference_of(request, reading.preference, case.policy),
             case.snapshot.risk(case.namespaces, reading.intent, case.policy),
+            teller_of(case.grants.caller, case.asker.caller),
             asked_of(case),
         )
         if advice.learned is not None:

@@ -161,6 +161,7 @@ class FrozenLearning(Learning):
         holds: NamespacePolicy,
         preference: Preference,
         risk: Risk,
+        teller: str,
         asked: Asked | None = None,
     ) -> Advice:
         """The posteriors that were sealed, with the policy's own parameters of the formula.

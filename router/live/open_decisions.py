@@ -61,6 +61,10 @@ class Told(NamedTuple):
     learnt: str | None = None
 
 
+ANONYMOUS = "anonymous"
+"""All who name neither a key nor an agent are one caller."""
+
+
 @dataclass(slots=True)
 class OpenDecision:
     """A decision that named an agent.
@@ -98,8 +102,8 @@ class OpenDecision:
 
     @property
     def teller(self) -> str:
-        """In whose name its outcomes are learned from: the key's, as a key may speak in many names."""
-        return self.key or self.caller
+        """In whose name its outcomes are learned from."""
+        return teller_of(self.key, self.caller)
 
     @property
     def is_foreign(self) -> bool:
@@ -109,6 +113,15 @@ class OpenDecision:
     def follows(self, attempt: int, status: str) -> Step | None:
         """The step that the plan takes after this end of an attempt."""
         return next((step for step in self.steps[attempt:] if status in step.on), None)
+
+
+def teller_of(key: str, caller: str) -> str:
+    """In whose name outcomes are learned from: the key's, as a key may speak in many names.
+
+    >>> teller_of("web", "front_desk"), teller_of("", "front_desk"), teller_of("", "")
+    ('web', 'front_desk', 'anonymous')
+    """
+    return key or caller or ANONYMOUS
 
 
 class OpenDecisions:

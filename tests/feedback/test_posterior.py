@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from feedback.cell import Counted
 from feedback.posterior import Fleet
 from models.card import AgentKey
 from models.events import EVIDENCE_UNIT
@@ -38,7 +39,7 @@ def test_with_one_declared_figure_per_agent_it_is_the_written_formula() -> None:
     )
     for i, intent in enumerate(INTENTS):
         for a, agent in enumerate(AGENTS):
-            own.put(agent, intent, (int(n[i, a]) * U, int(s[i, a]) * U))
+            own.put(agent, intent, Counted((int(n[i, a]) * U, int(s[i, a]) * U)))
     mu0 = declared.mean()
     mu = (5 * mu0 + s.sum(1)) / (5 + n.sum(1))
     d = (10 * (declared - mu0) + (s - n * mu[:, None]).sum(0)) / (10 + n.sum(0))
@@ -66,7 +67,7 @@ def test_without_evidence_each_intent_has_the_quality_declared_for_it() -> None:
 
 def test_an_intent_that_goes_badly_for_one_agent_lowers_the_others() -> None:
     own = fleet({agent: dict.fromkeys(INTENTS, 0.7) for agent in AGENTS})
-    own.put(AGENTS[0], "math", (50 * U, 0))
+    own.put(AGENTS[0], "math", Counted((50 * U, 0)))
 
     means = {i: mean_of(own.posterior(AGENTS, [(i, 1.0)], POLICY)) for i in ("math", "arc")}
     assert means["math"][0] < 0.1
@@ -77,7 +78,7 @@ def test_an_intent_that_goes_badly_for_one_agent_lowers_the_others() -> None:
 def test_an_agent_that_does_well_on_one_intent_is_thought_better_of_on_others() -> None:
     own = fleet({agent: dict.fromkeys(INTENTS, 0.5) for agent in AGENTS})
     for agent, s in zip(AGENTS, (30, 10, 10), strict=True):
-        own.put(agent, "arc", (30 * U, s * U))
+        own.put(agent, "arc", Counted((30 * U, s * U)))
 
     means = mean_of(own.posterior(AGENTS, [("math", 1.0)], POLICY))
     assert means[0] > 0.7
@@ -86,9 +87,9 @@ def test_an_agent_that_does_well_on_one_intent_is_thought_better_of_on_others() 
 
 def test_quality_on_a_reading_is_the_mean_over_its_intents_by_their_confidences() -> None:
     own = fleet({agent: dict.fromkeys(INTENTS, 0.5) for agent in AGENTS})
-    own.put(AGENTS[0], "arc", (40 * U, 24 * U))
-    own.put(AGENTS[0], "math", (40 * U, 4 * U))
-    own.put(AGENTS[1], "math", (10 * U, 7 * U))
+    own.put(AGENTS[0], "arc", Counted((40 * U, 24 * U)))
+    own.put(AGENTS[0], "math", Counted((40 * U, 4 * U)))
+    own.put(AGENTS[1], "math", Counted((10 * U, 7 * U)))
     reading = [("arc", 0.6), ("math", 0.1), ("unknown", 0.05)]
     quality = {i: mean_of(own.posterior(AGENTS, [(i, 1.0)], POLICY)) for i in ("arc", "math")}
 
@@ -140,7 +141,7 @@ def test_an_agents_posterior_does_not_depend_on_who_else_is_asked_for() -> None:
     n, s = evidence(2)
     for i, intent in enumerate(INTENTS):
         for a, agent in enumerate(AGENTS):
-            own.put(agent, intent, (int(n[i, a]) * U, int(s[i, a]) * U))
+            own.put(agent, intent, Counted((int(n[i, a]) * U, int(s[i, a]) * U)))
     together = own.posterior(AGENTS, [("arc", 0.7), ("math", 0.1)], POLICY)
 
     for place, agent in enumerate(AGENTS):
@@ -153,7 +154,7 @@ def test_a_repeated_question_is_answered_anew_once_something_changed() -> None:
     before = own.posterior(AGENTS[:1], [("arc", 1.0)], POLICY)
 
     assert own.posterior(AGENTS[:1], [("arc", 1.0)], POLICY) is before
-    own.put(AGENTS[0], "arc", (U, U))
+    own.put(AGENTS[0], "arc", Counted((U, U)))
     assert own.posterior(AGENTS[:1], [("arc", 1.0)], POLICY).alpha[0] > before.alpha[0]
     assert own.posterior(AGENTS[:1], [("arc", 1.0)], LearningPolicy(prior=1.0)).alpha[0] < before.alpha[0]
 
@@ -172,7 +173,7 @@ def test_what_is_expected_is_the_mean_of_the_posterior() -> None:
     n, s = evidence(3)
     for i, intent in enumerate(INTENTS):
         for a, agent in enumerate(AGENTS):
-            own.put(agent, intent, (int(n[i, a]) * U, int(s[i, a]) * U))
+            own.put(agent, intent, Counted((int(n[i, a]) * U, int(s[i, a]) * U)))
     for intent in INTENTS:
         means = mean_of(own.posterior(AGENTS, [(intent, 1.0)], POLICY))
 

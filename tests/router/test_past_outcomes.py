@@ -141,8 +141,11 @@ def test_a_caller_of_a_file_is_capped_as_any() -> None:
     policy = LearningPolicy(caller_share=0.1, caller_free=5.0)
     others = [{**DONE, "caller": f"c{n}"} for n in range(90)]
     learner, _ = taught(*others, *[{**DONE, "caller": "loud", "status": "failed"}] * 500, policy=policy)
-    n, s = learner.evidence_of(("default", "a", "1.10.0"), "refund")
-    assert n - s == pytest.approx(10.0, abs=0.01)
+    agent = ("default", "a", "1.10.0")
+
+    assert learner.evidence_of(agent, "refund") == (590.0, 90.0)
+    # what contradicts ninety others counts for nobody else
+    assert learner.n_counted(agent, "refund", policy) == 90.0
 
 
 def test_nobody_is_demoted_for_what_is_past() -> None:

@@ -24,15 +24,13 @@ ALIKE = {"ann": {"x": 0.8, "y": 0.7}, "bob": {"x": 0.7, "y": 0.8}}
 WITHOUT_DRIFT = {"mode": "observe", "drift": {"enabled": False}}
 """An alarm cuts evidence down, and the order of outcomes decides when it comes."""
 
-N_FREE = 20
-"""Outcomes of a caller that count on an agent's intent in any case: no more than each of four others has told there."""
-TRUSTING_LITTLE = {"mode": "explore", "caller_free": N_FREE}
+N_EACH = 40
+"""Outcomes that each honest caller has told of each agent."""
 
 LOST_AFTER = 150
 BACK_AFTER = 2000
 N_FALSE = 1000
 MOST_MOVED = 0.1
-FOUND_OUT_AFTER = 400
 
 
 @pytest.fixture(scope="module")
@@ -221,16 +219,15 @@ def keyed(serve: Serve) -> tuple[Server, list[Headers]]:
     return server, keys
 
 
-def test_one_callers_false_outcomes_move_nobodys_share_where_four_others_know_the_agents(
-    keyed: tuple[Server, list[Headers]],
-) -> None:
+@pytest.mark.parametrize("mode", ["explore", "exploit"])
+def test_one_callers_false_outcomes_move_nobody_elses_share(keyed: tuple[Server, list[Headers]], mode: str) -> None:
     server, (*honest, liar) = keyed
-    rule(server.client, TRUSTING_LITTLE)
+    rule(server.client, {"mode": mode})
     truth = {agent: {"x": quality, "y": quality} for agent, quality in (("ann", 0.9), ("bob", 0.5), ("cat", 0.3))}
-    world = World(server.client, "lies", truth)
+    world = World(server.client, f"lies/{mode}", truth)
     for agent_id in world.truth:
         for key in honest:
-            world.live(2 * N_FREE, at_once=2 * N_FREE, headers=key, target_agent=agent_id)
+            world.live(N_EACH, at_once=N_EACH, headers=key, target_agent=agent_id)
     before = [world.shares(intent, key) for key in honest for intent in "xy"]
     known = world.weights()
 
@@ -239,31 +236,28 @@ def test_one_callers_false_outcomes_move_nobodys_share_where_four_others_know_th
     after = [world.shares(intent, key) for key in honest for intent in "xy"]
     moved = [abs(now[name] - then[name]) for now, then in zip(after, before, strict=True) for name in then]
     assert max(moved) <= MOST_MOVED
+    told = world.weights()
     for agent_id in ("ann", "cat"):
         for intent in "xy":
-            then, now = (told[agent_id, "1.0.0"]["intents"][intent] for told in (known, world.weights()))
-            assert now["n_outcomes"] == then["n_outcomes"] + N_FREE
-            # a thousand that count would have moved it by .5 and more
-            assert 0 < abs(now["quality"] - then["quality"]) < 0.25
+            then, now = (of[agent_id, "1.0.0"]["intents"][intent] for of in (known, told))
+            assert now["n_outcomes"] == then["n_outcomes"] + N_FALSE / 4
+            assert now["n_counted"] <= then["n_counted"]
+            # a thousand that count would move it by .5 and more
+            assert abs(now["quality"] - then["quality"]) < 0.05
+    assert world.shares("x", liar)["cat"] > 0.9
 
 
-def test_an_agent_that_one_caller_alone_has_praised_is_found_out_by_the_others(
-    keyed: tuple[Server, list[Headers]],
-) -> None:
+def test_an_agent_that_one_caller_alone_praises_is_not_chosen_for_others(keyed: tuple[Server, list[Headers]]) -> None:
     server, (*honest, liar) = keyed
-    rule(server.client, TRUSTING_LITTLE)
+    rule(server.client, {"mode": "explore"})
     world = World(server.client, "praise", {"ann": {"x": 0.9, "y": 0.9}, "cat": {"x": 0.3, "y": 0.3}})
     for key in honest:
         world.live(40, at_once=40, headers=key, target_agent="ann")
+    before = world.shares("x", honest[0])["cat"]
     lie(world, liar, 200, praised="cat")
-    assert world.shares("x", honest[0])["cat"] > 0.9
 
-    n_outcomes, regained = 0, 0.0
-    while regained < 0.5 and n_outcomes < FOUND_OUT_AFTER:
-        regained = share([each for key in honest for each in world.live(10, headers=key)], "ann")
-        n_outcomes += 40
-
-    assert regained >= 0.5
+    assert world.shares("x", liar)["cat"] > 0.9
+    assert abs(world.shares("x", honest[0])["cat"] - before) <= MOST_MOVED
 
 
 @pytest.mark.parametrize(("risk", "preference"), [("normal", "best"), ("high", "auto")])

@@ -24,9 +24,9 @@ N_WARM = 1500
 N_FALSE = 1000
 
 
-def means(learner: Learner, policy: LearningPolicy) -> NDArray[np.float64]:
+def means(learner: Learner, policy: LearningPolicy, caller: str = "") -> NDArray[np.float64]:
     """float64 (intents, agents)."""
-    betas = [learner.posterior(AGENTS, [(intent, 1.0)], policy) for intent in INTENTS]
+    betas = [learner.posterior(AGENTS, [(intent, 1.0)], policy, caller) for intent in INTENTS]
     return np.array([np.array(alpha) / (np.array(alpha) + np.array(beta)) for alpha, beta in betas])
 
 
@@ -70,8 +70,9 @@ def test_false_outcomes_move_no_posterior_mean_by_more_than_the_cap(
 
 @pytest.mark.parametrize("n_each", [500, 2000])
 @pytest.mark.parametrize(("reward", "target"), [(0.0, 0), (1.0, 3)])
-def test_what_one_caller_told_of_500_calls_and_more_is_safe_from_another(
-    n_each: int, reward: float, target: int
+@pytest.mark.parametrize("asked_by", ["c0", "newcomer"])
+def test_what_a_fleets_main_caller_told_is_safe_from_another(
+    n_each: int, reward: float, target: int, asked_by: str
 ) -> None:
     policy, learner, rng = LearningPolicy(), Learner(), np.random.default_rng(n_each)
     learner.declare(DECLARED)
@@ -81,11 +82,59 @@ def test_what_one_caller_told_of_500_calls_and_more_is_safe_from_another(
         for intent in INTENTS
     ]
     learner.load(rows, [])
-    before = means(learner, policy)
+    before = means(learner, policy, asked_by)
     for nth in range(N_FALSE):
         assert not learner.learn_one(lesson(target, INTENTS[nth % 3], reward, "eve"), policy).is_alarm
 
-    assert np.abs(means(learner, policy) - before).max() <= policy.caller_share
+    moved = np.abs(means(learner, policy, asked_by) - before).max()
+    assert moved <= policy.caller_share
+    assert np.abs(means(learner, policy, "eve") - before).max() > max(2 * moved, 0.05)
+
+
+@pytest.mark.parametrize("n_others", [1, 2, 5])
+def test_who_lies_harms_itself_alone_in_a_small_fleet_too(n_others: int) -> None:
+    policy, learner, rng = LearningPolicy(), Learner(), np.random.default_rng(n_others)
+    learner.declare(DECLARED)
+    for nth in range(2400):
+        agent, intent = nth % 4, INTENTS[nth // 4 % 3]
+        success = float(rng.random() < SUCCESS[agent])
+        learner.learn_one(lesson(agent, intent, success, f"c{nth // 12 % n_others}"), policy)
+    before = means(learner, policy, "c0")
+    for nth in range(N_FALSE):
+        assert not learner.learn_one(lesson(0, INTENTS[nth % 3], 0.0, "eve"), policy).is_alarm
+
+    assert np.abs(means(learner, policy, "c0") - before).max() <= policy.caller_share
+    assert (means(learner, policy, "eve")[:, 0] < 0.5).all()
+
+
+@pytest.mark.parametrize("n_callers", [2, 4, 12])
+def test_callers_who_tell_the_same_learn_together(n_callers: int) -> None:
+    policy, learner, rng = LearningPolicy(), Learner(), np.random.default_rng(n_callers)
+    learner.declare(DECLARED)
+    for nth in range(2400):
+        agent, intent = nth % 4, INTENTS[nth // 4 % 3]
+        success = float(rng.random() < SUCCESS[agent])
+        learner.learn_one(lesson(agent, intent, success, f"c{nth // 12 % n_callers}"), policy)
+    alpha, beta = learner.posterior(AGENTS, [(INTENTS[0], 1.0)], policy)
+
+    # 200 outcomes of each agent's intent, ten of the declaration, less what was told in odd numbers
+    assert min(a + b for a, b in zip(alpha, beta, strict=True)) >= 195
+
+
+def test_callers_with_intents_of_their_own_learn_as_if_they_were_alone() -> None:
+    policy, rng = LearningPolicy(), np.random.default_rng(1)
+    together, alone = Learner(), {name: Learner() for name in ("ann", "bob", "cid")}
+    for learner in (together, *alone.values()):
+        learner.declare(DECLARED)
+    for nth in range(900):
+        place, agent = nth % 3, nth // 3 % 4
+        caller = ("ann", "bob", "cid")[place]
+        own = lesson(agent, INTENTS[place], float(rng.random() < SUCCESS[agent]), caller)
+        together.learn_one(own, policy)
+        alone[caller].learn_one(own, policy)
+
+    for caller, learner in alone.items():
+        assert np.abs(means(together, policy, caller) - means(learner, policy, caller)).max() < 1e-9
 
 
 def test_false_outcomes_move_no_exponent_far() -> None:
@@ -114,7 +163,7 @@ def shares(seed: int, mode: LearningMode, attack: tuple[int, float] | None) -> N
     counts = np.zeros(len(AGENTS))
     for nth in range(N_WARM + N_FALSE):
         intent, caller, chances = INTENTS[rng.integers(3)], f"c{rng.integers(N_CALLERS)}", rng.random(3)
-        alpha, beta = learner.posterior(AGENTS, [(intent, 1.0)], policy)
+        alpha, beta = learner.posterior(AGENTS, [(intent, 1.0)], policy, caller)
         chosen = 0
         if nth < 500 or chances[0] < policy.floor:
             chosen = int(chances[1] * len(AGENTS))
