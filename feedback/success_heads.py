@@ -15,9 +15,9 @@ from feedback.success_features import Features, Floats, features_of, vectors_of
 from models.errors import ModelError
 
 HALF_TRUST = 1000
-"""Outcomes of an agent from which on its head counts for half beside the posterior."""
+"""Outcomes of an agent from which on its head counts for half beside the posterior, unless an exam chose fewer."""
 
-_VERSION = 1
+_VERSION = 2
 _MAX_AGENTS = 10_000
 _MAX_BYTES = 1 << 28
 MAX_LOGIT = 30.0
@@ -42,6 +42,7 @@ class SuccessHeads:
         landmarks: float32, shape (n, dim), unit length: some of the requests that were fitted on.
         least: cosine similarity to the nearest landmark below which a request is out of the domain of experience.
         encoder_id: of the encoder whose vectors these are.
+        half_trust: outcomes of an agent from which on its head counts for half beside the posterior, 1 or more.
     """
 
     agents: tuple[str, ...]
@@ -52,8 +53,11 @@ class SuccessHeads:
     landmarks: Floats
     least: float
     encoder_id: str
+    half_trust: int = HALF_TRUST
 
     def __post_init__(self) -> None:
+        if self.half_trust < 1:
+            raise ValueError(f"half_trust is {self.half_trust}, expected 1 or more")
         n_agents = len(self.agents)
         expected = {
             "full": (n_agents, self.features.n_columns + 1),
@@ -64,6 +68,11 @@ class SuccessHeads:
         found = {name: getattr(self, name).shape for name in expected}
         if found != expected:
             raise ValueError(f"arrays of the heads have the shapes {found}, expected {expected}")
+
+    @property
+    def trusts(self) -> tuple[float, ...]:
+        """How much each agent's head counts beside the posterior, 0..1."""
+        return tuple([trust(n_outcomes, self.half_trust) for n_outcomes in self.n_outcomes.tolist()])
 
     def predict(self, text: str, vector: bytes) -> Prediction:
         """For every agent.
@@ -94,7 +103,9 @@ class SuccessHeads:
         return Predictions(1 / (1 + np.exp(-bounded)), nearness, is_known)
 
     def blended(self, agent: str, posterior_mean: float, predicted: float) -> float:
-        """The head's prediction beside what the (intent, agent) posterior says: w = n / (n + 1000), n its outcomes.
+        """The head's prediction beside what the (intent, agent) posterior says.
+
+        w = n / (n + half_trust), n the outcomes that it was fitted on.
 
         Args:
             agent: one that the heads do not know keeps its posterior.
@@ -103,7 +114,7 @@ class SuccessHeads:
         """
         if agent not in self.agents:
             return posterior_mean
-        weight = trust(int(self.n_outcomes[self.agents.index(agent)]))
+        weight = self.trusts[self.agents.index(agent)]
         return weight * predicted + (1 - weight) * posterior_mean
 
     def to_bytes(self) -> bytes:
@@ -111,6 +122,7 @@ class SuccessHeads:
         arrays: dict[str, Any] = {name: getattr(self.features, name) for name in _OF_FEATURES}
         arrays |= {name: getattr(self, name) for name in _OWN}
         arrays |= {"n_outcomes": self.n_outcomes, "least": np.array(self.least), "version": np.array(_VERSION)}
+        arrays |= {"half_trust": np.array(self.half_trust)}
         arrays |= {"agents": np.array(self.agents, dtype=np.str_), "encoder_id": np.array(self.encoder_id)}
         file = io.BytesIO()
         np.savez_compressed(file, **arrays)
@@ -121,7 +133,7 @@ class SuccessHeads:
         """The same heads again.
 
         Raises:
-            ModelError: these are no heads, or of another version.
+            ModelError: these are no heads, or of another version, for which other features stood under the same names.
         """
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -136,7 +148,10 @@ class SuccessHeads:
     @classmethod
     def _of(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         if arrays["version"].item() != _VERSION:
-            raise ValueError(f"version {arrays['version'].item()}, expected {_VERSION}")
+            raise ModelError(
+                f"these success heads are of version {arrays['version'].item()}, expected {_VERSION};"
+                " fit them again with `retrain`"
+            )
         floats = {name: arrays[name].astype(np.float32) for name in (*_OF_FEATURES, *_OWN)}
         least = float(arrays["least"].item())
         if not all(np.isfinite(each).all() for each in floats.values()) or not np.isfinite(least):
@@ -155,6 +170,7 @@ class SuccessHeads:
             landmarks=floats["landmarks"],
             least=least,
             encoder_id=str(arrays["encoder_id"].item()),
+            half_trust=int(arrays["half_trust"].item()),
         )
 
 
@@ -186,13 +202,13 @@ class Predictions(NamedTuple):
     is_known: NDArray[np.bool_]
 
 
-def trust(n_outcomes: int) -> float:
+def trust(n_outcomes: int, half_trust: int = HALF_TRUST) -> float:
     """How much a head counts beside the posterior, 0..1.
 
-    >>> trust(0), trust(1000), trust(3000)
-    (0.0, 0.5, 0.75)
+    >>> trust(0), trust(1000), trust(3000), trust(900, 100)
+    (0.0, 0.5, 0.75, 0.9)
     """
-    return n_outcomes / (n_outcomes + HALF_TRUST)
+    return n_outcomes / (n_outcomes + half_trust)
 
 
 def _logits(weights: Floats, rows: Floats) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from feedback.success_features import EMBEDDING_SCALE, LIMIT, PRODUCT_LIMIT, PRODUCT_SCALE, Floats
-from feedback.success_heads import MAX_LOGIT, SuccessHeads, trust
+from feedback.success_heads import MAX_LOGIT, SuccessHeads
 from feedback.text_features import NAMES, text_features
 from models.card import AgentKey
 
@@ -81,7 +81,7 @@ class Slates:
         of_wording = features.of_wording[n_features:] - dim - n_features
         self._full = _folded(heads.full, dim, dim + n_features, features.product_means)
         self._plain = _folded(heads.plain, 0, n_features, features.product_means[of_wording])
-        self._trusts = [trust(n_outcomes) for n_outcomes in heads.n_outcomes.tolist()]
+        self._trusts = heads.trusts
         self._place_of = {agent: place for place, agent in enumerate(heads.agents)}
         self._slates: dict[tuple[AgentKey, ...], _Slate] = {}
         self._n_values = 0

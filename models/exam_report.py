@@ -76,7 +76,10 @@ class SuccessExam(Answer):
         n_outcomes: agent ("namespace/agent_id/version") → its outcomes that count, a caller's cap taken off.
         n_left_out: why outcomes of the log were not used → how many.
         n_held_out: requests that nothing was fitted on for the exam.
-        log_loss: on those, mean of an outcome; `before` is that of the table, `after` that of heads and table blended.
+        half_trust: outcomes of an agent from which on its head counts for half beside the posterior; None where there
+            was no exam, or in one of before it was chosen.
+        log_loss: on those, mean of an outcome; `before` is that of the table, `after` that of heads and table blended,
+            each half of the requests by the half-trust that the other half chose.
         gain: by how much it is lower.
         standard_error: of the gain, requests being drawn anew.
         ece: expected calibration error of the same two.
@@ -87,6 +90,7 @@ class SuccessExam(Answer):
     n_outcomes: dict[str, Count] = {}
     n_left_out: dict[str, Count] = {}
     n_held_out: Count = 0
+    half_trust: Annotated[int, Field(ge=1)] | None = None
     log_loss: Change | None = None
     gain: float | None = None
     standard_error: float | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from feedback.fit_success import LEAST_OUTCOMES, Evidence, fit_success
 from feedback.success_features import Floats, features_of, vectors_of
-from feedback.success_heads import SuccessHeads, trust
+from feedback.success_heads import SuccessHeads
 from intent.normalize import match_key, normalize
-from models.exam_report import Change, SuccessExam
+from models.exam_report import SuccessExam
 from models.ports import Embedded
 from router.retraining.success_caps import counts_of
+from router.retraining.success_held_out import HeldOut
 from router.retraining.success_rows import SuccessRow, SuccessRows
 from router.retraining.success_table import Table
 
@@ -27,11 +28,7 @@ HELD_OUT_THIRD = 3
 LEAST_TEXTS = 50
 """Distinct texts that an agent needs for a head, beside its outcomes: fewer say nothing of other ones."""
 
-_N_BINS = 15
-_LEAST_P = 1e-6
 _MOST_NAMED = 3
-
-Floats64 = NDArray[np.float64]
 
 
 class Examined(NamedTuple):
@@ -44,24 +41,6 @@ class Examined(NamedTuple):
 
     exam: SuccessExam
     heads: SuccessHeads | None
-
-
-class _Losses(NamedTuple):
-    """On held-out rows, in their order; float64 arrays of shape (n,).
-
-    Attributes:
-        table: what the table foresees.
-        blended: what heads and table foresee together.
-        rewards: what came.
-        weights: what each row counts.
-        texts: number of each row's text.
-    """
-
-    table: Floats64
-    blended: Floats64
-    rewards: Floats64
-    weights: Floats64
-    texts: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +100,13 @@ def examined(
     told = told.model_copy(update={"n_left_out": dict(sorted((Counter(left_out) + world.left_out).items()))})
     if not world.agents:
         return Examined(told.model_copy(update={"why": "the encoder knows too little of the requests' words"}), None)
-    losses = _losses(world, encoder_id, seed)
-    exam = told.model_copy(update=_figures(losses))
+    held = _held_out(world, encoder_id, seed)
+    half_trust = held.half_trust()
+    exam = told.model_copy(update={"half_trust": half_trust, **held.figures()})
     if not exam.is_kept:
         return Examined(exam, None)
     everything = np.ones(len(world.rows), dtype=np.bool_)
-    return Examined(exam, _fitted(world, everything, encoder_id, seed))
+    return Examined(exam, replace(_fitted(world, everything, encoder_id, seed), half_trust=half_trust))
 
 
 class _World:
@@ -156,13 +136,16 @@ class _World:
         keys = [match_key(normal[text]) for text in places]
         numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
         self.texts = np.array([numbers[keys[place]] for place in self.places], dtype=np.int64)
-        self.is_out = np.array([_is_held_out(keys[place]) for place in self.places], dtype=np.bool_)
+        digests = [sha256(key.encode("utf-8", "replace")).digest() for key in keys]
+        # the same texts in every run
+        self.is_out = np.array([each[1] % HELD_OUT_THIRD == 0 for each in digests], dtype=np.bool_)[self.places]
+        self.is_second = np.array([each[2] % 2 == 1 for each in digests], dtype=np.bool_)[self.places]
         self.features = features_of(list(places))
         found = [vectors[normal[text]].vector for text in places]
         self.vectors: Floats = vectors_of(found, len(found[0]) // 4 if found else 0)
 
 
-def _losses(world: _World, encoder_id: str, seed: int) -> _Losses:
+def _held_out(world: _World, encoder_id: str, seed: int) -> HeldOut:
     heads = _fitted(world, ~world.is_out, encoder_id, seed)
     trained, held = np.flatnonzero(~world.is_out), np.flatnonzero(world.is_out)
     table = Table.fitted([world.rows[place] for place in trained], world.counts[trained].tolist())
@@ -170,13 +153,14 @@ def _losses(world: _World, encoder_id: str, seed: int) -> _Losses:
     used, where = np.unique(world.places[held], return_inverse=True)
     predicted = heads.predict_all(world.features[used], world.vectors[used]).probabilities
     columns = np.searchsorted(np.array(heads.agents), world.names[held])
-    share = np.array([trust(int(n)) for n in heads.n_outcomes])[columns]
-    return _Losses(
+    return HeldOut(
         table=means,
-        blended=share * predicted[where, columns] + (1 - share) * means,
+        heads=predicted[where, columns],
+        n_outcomes=heads.n_outcomes[columns],
         rewards=world.rewards[held],
         weights=world.counts[held] * world.inverses[held],
         texts=world.texts[held],
+        is_second=world.is_second[held],
     )
 
 
@@ -187,45 +171,6 @@ def _fitted(world: _World, chosen: NDArray[np.bool_], encoder_id: str, seed: int
         evidence[agent] = Evidence(world.places[of], world.rewards[of], world.inverses[of], world.counts[of])
     # that there are enough was seen before
     return fit_success(world.features, world.vectors, evidence, encoder_id=encoder_id, seed=seed, least_outcomes=1)
-
-
-def _figures(losses: _Losses) -> dict[str, object]:
-    """Of the exam, with what follows from them."""
-    weights = losses.weights / losses.weights.sum()
-    before, after = (_log_loss(each, losses.rewards) for each in (losses.table, losses.blended))
-    difference = before - after
-    gain = float(weights @ difference)
-    # rows of one text are no witnesses of each other
-    by_text = np.bincount(losses.texts, weights * (difference - gain))
-    error = float(np.sqrt(by_text @ by_text))
-    is_kept = gain > error
-    beside = f"the table's by intent and agent; a standard error is {error:.4f}"
-    return {
-        "is_kept": is_kept,
-        "why": f"their log loss is {abs(gain):.4f} {'lower' if gain > 0 else 'higher'} than {beside}",
-        "n_held_out": len(np.unique(losses.texts)),
-        "log_loss": Change(before=float(weights @ before), after=float(weights @ after)),
-        "gain": gain,
-        "standard_error": error,
-        "ece": Change(before=_ece(losses.table, losses, weights), after=_ece(losses.blended, losses, weights)),
-    }
-
-
-def _log_loss(foreseen: Floats64, rewards: Floats64) -> Floats64:
-    bounded = np.clip(foreseen, _LEAST_P, 1 - _LEAST_P)
-    found: Floats64 = -(rewards * np.log(bounded) + (1 - rewards) * np.log(1 - bounded))
-    return found
-
-
-def _ece(foreseen: Floats64, losses: _Losses, weights: Floats64) -> float:
-    """Expected calibration error over 15 equal bins (Guo et al. 2017, equation 5), rows weighed."""
-    bins = np.minimum((foreseen * _N_BINS).astype(np.int64), _N_BINS - 1)
-    return float(np.abs(np.bincount(bins, weights * (foreseen - losses.rewards))).sum())
-
-
-def _is_held_out(key: str) -> bool:
-    """Whether a text is one of those that are held out: the same ones in every run."""
-    return sha256(key.encode("utf-8", "replace")).digest()[1] % HELD_OUT_THIRD == 0
 
 
 class _Total(NamedTuple):

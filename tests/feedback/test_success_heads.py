@@ -9,7 +9,7 @@ import pytest
 
 from feedback.fit_success import Evidence, fit_success
 from feedback.success_features import Features, features_of, vectors_of
-from feedback.success_heads import SuccessHeads, trust
+from feedback.success_heads import HALF_TRUST, SuccessHeads, trust
 from feedback.text_features import NAMES, text_features
 from models.errors import ModelError
 
@@ -103,7 +103,9 @@ def test_a_pickled_object_among_the_arrays_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("version", np.array(9), "version 9, expected 1"),
+        ("version", np.array(1), "heads are of version 1, expected 2; fit them again with `retrain`"),
+        ("half_trust", np.array(0), "half_trust is 0, expected 1 or more"),
+        ("half_trust", np.array(np.nan), "no success heads"),
         ("full", np.zeros((2, 3), dtype=np.float32), "have the shapes"),
         ("scales", np.zeros(len(NAMES), dtype=np.float32), "not all over 0"),
         ("means", np.full(len(NAMES), np.nan, dtype=np.float32), "not all finite"),
@@ -138,6 +140,15 @@ def test_a_head_counts_for_half_from_a_thousand_outcomes_on() -> None:
     assert heads.blended("weak", 0.2, 0.8) == pytest.approx(0.65)
     assert heads.blended("newcomer", 0.2, 0.8) == 0.2
     assert trust(0) == 0
+
+
+def test_a_head_counts_for_more_where_the_exam_chose_so() -> None:
+    heads = replace(_heads(), n_outcomes=np.array([1000, 300]), half_trust=100)
+    assert heads.trusts == pytest.approx((1000 / 1100, 0.75))
+    assert heads.blended("weak", 0.2, 0.8) == pytest.approx(0.65)
+    again = SuccessHeads.from_bytes(heads.to_bytes())
+    assert (again.half_trust, again.trusts) == (100, heads.trusts)
+    assert _heads().half_trust == HALF_TRUST == 1000
 
 
 def test_agents_with_too_few_outcomes_get_no_head() -> None:

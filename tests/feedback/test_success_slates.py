@@ -64,6 +64,11 @@ def test_agents_stand_in_the_order_that_was_asked_for_and_those_without_a_head_s
     assert slates.foretell(KEYS[1:2], TEXTS[0], vector) == ()
 
 
+def test_slates_trust_heads_as_far_as_their_exam_did(heads: SuccessHeads) -> None:
+    found = Slates(replace(heads, half_trust=200)).foretell(KEYS[2:], TEXTS[0], vectors_near(1, 9)[0].tobytes())
+    assert [each.trust for each in found if each is not None] == [0.8]
+
+
 def test_slates_that_are_held_ready_are_bounded(heads: SuccessHeads) -> None:
     slates, vector = Slates(heads), vectors_near(1, 9)[0].tobytes()
     slates._n_values = (1 << 23) - 1
