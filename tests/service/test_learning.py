@@ -78,9 +78,11 @@ def test_a_rollback_to_what_was_never_kept_is_refused(server: Server) -> None:
 def test_a_rollback_restores_what_was_kept_as_a_new_version(serve: Serve) -> None:
     server = serve()
     client = server.client
-    client.put("/policy", json={"learning": {"snapshot_every": 10}}).raise_for_status()
     teach(client, 10)
+    # only now: a snapshot that is due in the middle of them would be of fewer
+    client.put("/policy", json={"learning": {"snapshot_every": 10}}).raise_for_status()
     server.wait(lambda: weights(client)["snapshots"], "no snapshot is taken")
+    client.put("/policy", json={"learning": {"snapshot_every": 500}}).raise_for_status()
     kept = weights(client)
     teach(client, 9)
     now = weights(client)
