@@ -26,10 +26,13 @@ class Foretold(NamedTuple):
     Attributes:
         predicted: the probability that it does well on the request, 0..1.
         trust: how much that counts beside the posterior, 0..1.
+        level: as `predicted`, of a request that is about the same and usually worded: how well the agent did there when
+            the heads were fitted.
     """
 
     predicted: float
     trust: float
+    level: float
 
 
 class _Heads(NamedTuple):
@@ -52,12 +55,19 @@ class _Slate(NamedTuple):
 
     Attributes:
         trusts: of each agent; None where it has no head.
-        full: of those that have one, in their order; so is `plain`.
+        full: of those that have one, in their order; so are the others.
+        level: the part of `full` that is about the embedding.
     """
 
     trusts: tuple[float | None, ...]
     full: _Heads
+    level: Floats
     plain: _Heads
+
+    @property
+    def n_values(self) -> int:
+        # a slate without heads holds names only, which are to be bounded too
+        return 1000 + sum(int(each.size) for each in (self.full.weights, self.level, self.plain.weights))
 
 
 class Slates:
@@ -76,6 +86,8 @@ class Slates:
         self._axes, self._offsets = features.axes, features.axes @ features.centre
         self._left, self._right = np.triu_indices(n_features + n_axes)
         self._left_of_wording, self._right_of_wording = np.triu_indices(n_features)
+        self._of_axes = np.flatnonzero(self._left >= n_features)
+        self._of_level = np.concatenate([np.arange(dim), dim + n_features + self._of_axes])
         self._first, self._others = (np.ascontiguousarray(part) for part in np.split(heads.landmarks, [_N_FIRST]))
         self._least = heads.least
         of_wording = features.of_wording[n_features:] - dim - n_features
@@ -100,13 +112,21 @@ class Slates:
         slate = self._slates.get(agents) or self._slate(agents)
         if not len(slate.full.bias):
             return ()
-        logits = self._logits(slate, text, vector).tolist()
-        if not all(map(isfinite, logits)):
+        logits, levels = (each.tolist() for each in self._logits(slate, text, vector))
+        if not all(map(isfinite, logits)) or not all(map(isfinite, levels)):
             raise ValueError("the heads say nothing that is a number")
-        found = iter([1 / (1 + exp(-min(max(logit, -MAX_LOGIT), MAX_LOGIT))) for logit in logits])
-        return tuple([None if weight is None else Foretold(next(found), weight) for weight in slate.trusts])
+        found = iter([(_chance(logit), _chance(level)) for logit, level in zip(logits, levels, strict=True)])
+        said = []
+        for weight in slate.trusts:
+            if weight is None:
+                said.append(None)
+            else:
+                predicted, level = next(found)
+                said.append(Foretold(predicted, weight, level))
+        return tuple(said)
 
-    def _logits(self, slate: _Slate, text: str, vector: bytes) -> Floats:
+    def _logits(self, slate: _Slate, text: str, vector: bytes) -> tuple[Floats, Floats]:
+        """Of the predictions, and of the levels."""
         if len(vector) != 4 * self._dim:
             raise ValueError(f"a vector has {len(vector)} bytes, expected {4 * self._dim}")
         values = np.frombuffer(vector, dtype="<f4")
@@ -114,12 +134,11 @@ class Slates:
         if not self._is_known(values):
             products = plain.take(self._left_of_wording) * plain.take(self._right_of_wording)
             row = np.concatenate((plain, _bounded(products, PRODUCT_LIMIT)))
-            unknown: Floats = slate.plain.weights @ row + slate.plain.bias
-            return unknown
+            return slate.plain.weights @ row + slate.plain.bias, slate.plain.bias
         factors = np.concatenate((plain, _bounded(self._axes @ values - self._offsets, LIMIT)))
         products = _bounded(factors.take(self._left) * factors.take(self._right), PRODUCT_LIMIT)
-        known: Floats = slate.full.weights @ np.concatenate((values, plain, products)) + slate.full.bias
-        return known
+        known = slate.full.weights @ np.concatenate((values, plain, products)) + slate.full.bias
+        return known, slate.level @ np.concatenate((values, products.take(self._of_axes))) + slate.full.bias
 
     def _is_known(self, values: Floats) -> bool:
         nearest = float((self._first @ values).max())
@@ -133,14 +152,18 @@ class Slates:
         names = ["/".join(agent) for agent in agents]
         places = np.array([self._place_of[name] for name in names if name in self._place_of], dtype=np.intp)
         trusts = tuple([self._trusts[self._place_of[name]] if name in self._place_of else None for name in names])
-        slate = _Slate(trusts, self._full.of(places), self._plain.of(places))
-        # an entry without heads holds names only, which is to be bounded too
-        self._n_values += slate.full.weights.size + slate.plain.weights.size + 1000
+        full = self._full.of(places)
+        slate = _Slate(trusts, full, full.weights[:, self._of_level], self._plain.of(places))
+        self._n_values += slate.n_values
         if self._n_values > _MOST_VALUES:
             self._slates.clear()
-            self._n_values = slate.full.weights.size + slate.plain.weights.size + 1000
+            self._n_values = slate.n_values
         self._slates[agents] = slate
         return slate
+
+
+def _chance(logit: float) -> float:
+    return 1 / (1 + exp(-min(max(logit, -MAX_LOGIT), MAX_LOGIT)))
 
 
 def _folded(heads: Floats, dim: int, n_before: int, product_means: Floats) -> _Heads:

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from feedback.success_slates import Foretold
 from models.learning_policy import LearningMode
+
+
+class Said(NamedTuple):
+    """What a success head said of a contender.
+
+    Attributes:
+        predicted: the probability that it does well on the request, 0..1.
+        trust: how much of the mean that makes up, 0..1.
+    """
+
+    predicted: float
+    trust: float
 
 
 class Foreseen(NamedTuple):
@@ -16,7 +27,7 @@ class Foreseen(NamedTuple):
         alpha: without what was said; so is `beta`.
     """
 
-    said: tuple[Foretold | None, ...]
+    said: tuple[Said | None, ...]
     alpha: tuple[float, ...]
     beta: tuple[float, ...]
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import sqrt
 from typing import Any, NamedTuple
 
-from feedback.success_slates import Foretold, Slates
+from feedback.success_slates import Slates
 from router.advice import Advice
-from router.learned import Foreseen, Learned
+from router.learned import Foreseen, Learned, Said
 from router.selection import Selection, choose_among
 from router.snapshot import Entry
+
+_KEPT, _LOST = 0.85, 0.6
+"""Of the level that a head knows: as well as the one it is believed, as badly as the other it is not."""
 
 
 class Asked(NamedTuple):
@@ -46,24 +50,53 @@ def with_heads(advice: Advice, entries: Sequence[Entry], asked: Asked) -> Advice
 def foretold(learned: Learned, entries: Sequence[Entry], asked: Asked) -> Learned:
     """What is known without heads, with what the heads say blended in: mean' = w * predicted + (1 - w) * mean.
 
-    w = n / (n + 1000), n the outcomes of the head. The sum of alpha and beta stays, and with it how far draws spread.
+    w = n / (n + 1000) * `faith`, n the outcomes of the head. The sum of alpha and beta stays, and with it how far draws
+    spread.
     """
-    said = asked.heads.foretell(tuple([entry.agent for entry in entries]), asked.text, asked.vector)
-    if not said:
+    found = asked.heads.foretell(tuple([entry.agent for entry in entries]), asked.text, asked.vector)
+    if not found:
         return learned
+    said: list[Said | None] = []
     alphas, betas = [], []
-    for alpha, beta, each in zip(learned.alpha, learned.beta, said, strict=True):
-        blended = alpha if each is None else (1 - each.trust) * alpha + each.trust * each.predicted * (alpha + beta)
+    for alpha, beta, each in zip(learned.alpha, learned.beta, found, strict=True):
+        if each is None:
+            said.append(None)
+            alphas.append(alpha)
+            betas.append(beta)
+            continue
+        weight = each.trust * faith(alpha, beta, each.level)
+        blended = (1 - weight) * alpha + weight * each.predicted * (alpha + beta)
+        said.append(Said(each.predicted, weight))
         alphas.append(blended)
-        betas.append(beta if each is None else alpha + beta - blended)
-    return learned._replace(alpha=tuple(alphas), beta=tuple(betas), heads=Foreseen(said, learned.alpha, learned.beta))
+        betas.append(alpha + beta - blended)
+    heads = Foreseen(tuple(said), learned.alpha, learned.beta)
+    return learned._replace(alpha=tuple(alphas), beta=tuple(betas), heads=heads)
+
+
+def faith(alpha: float, beta: float, level: float) -> float:
+    """How far a head is still believed, 0..1: not where its agent does much worse now than when it was fitted.
+
+    From all to nothing as the posterior's mean, and twice its standard deviation, falls from 0.85 to 0.6 of the level
+    that the head knows. So an agent that fails loses its traffic, whatever its head learned in better days.
+
+    Args:
+        alpha: of the posterior without heads; so is `beta`.
+        level: how well the agent did on such requests, 0..1.
+
+    >>> [round(faith(mean * n, (1 - mean) * n, 0.9), 2) for mean, n in ((0.8, 50), (0.4, 10), (0.45, 30), (0.4, 100))]
+    [1.0, 0.69, 0.39, 0.0]
+    """
+    total = alpha + beta
+    mean = alpha / total
+    highest = mean + 2 * sqrt(mean * (1 - mean) / (total + 1))
+    return min(max((highest / level - _LOST) / (_KEPT - _LOST), 0.0), 1.0)
 
 
 def without_heads(learned: Learned) -> Learned:
     """What is known without what the heads said.
 
     >>> known = Learned("exploit", (7.0, 3.0), (3.0, 7.0), 0.0, 0.5, 1)
-    >>> blended = known._replace(heads=Foreseen((Foretold(0.8, 0.5), None), (6.0, 3.0), (4.0, 7.0)))
+    >>> blended = known._replace(heads=Foreseen((Said(0.8, 0.5), None), (6.0, 3.0), (4.0, 7.0)))
     >>> without_heads(blended).means, without_heads(known).means
     ([0.6, 0.3], [0.7, 0.3])
     """
@@ -86,7 +119,7 @@ def heads_of(sealed: Mapping[str, Any]) -> Foreseen | None:
     heads = sealed.get("heads")
     if heads is None:
         return None
-    said = tuple([None if each is None else Foretold(float(each[0]), float(each[1])) for each in heads["said"]])
+    said = tuple([None if each is None else Said(float(each[0]), float(each[1])) for each in heads["said"]])
     alpha, beta = (tuple(map(float, heads[name])) for name in ("alpha", "beta"))
     return Foreseen(said, alpha, beta)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -11,18 +12,21 @@ import numpy as np
 import pytest
 
 from feedback.success_heads import SuccessHeads
-from feedback.success_slates import Foretold, Slates
+from feedback.success_slates import Slates
 from intent.dummy_embedder import DummyEmbedder
 from models.decision import RouteDecision
 from models.learning_policy import RetentionPolicy
+from models.outcome import Outcome
 from models.policy import Policy
 from models.ports import Embedded
 from models.reading import Certainty, Reading
 from router.case_plan import asked_of
 from router.extraction import find
-from router.learned import Foreseen, Learned
+from router.learned import Foreseen, Learned, Said
 from router.logged_decision import read_record
+from router.permit import OPEN
 from router.selection import Selection
+from router.service import Ids
 from router.success import Asked, chosen_with, foretold, heads_of, sealed_heads, without_heads
 from router.target_policy import TargetPolicy
 from tests.builders import START_MS, capability, card, request, snapshot_of
@@ -34,6 +38,8 @@ N_ASKED = 40
 NEW = card("new", capability("track_parcel", ["where is my parcel"], quality=0.7, cost_level=3), max_inflight=1000)
 KNOWN = Learned("exploit", (6.0, 30.0), (4.0, 10.0), 0.0, 0.5, 3)
 UNSEEN = 10_000
+LOST_AFTER = 150
+BACK_AFTER = 300
 RULES: tuple[tuple[str, dict[str, Any]], ...] = (("with", {}), ("without", {"heads": False}))
 READING = Reading(
     "where is it", "en", Certainty.SURE, "track_parcel", 0.9, "semantic", vector=ENCODER.embed("it").vector
@@ -57,8 +63,11 @@ def heads() -> SuccessHeads:
 
 
 def policy_of(**learning: Any) -> Policy:
-    """With one intent to be meant: whatever is said means it."""
-    defaults = {"confidence": {"accept": 0.0, "plausible": 0.0}, "weights": {"similarity": 0.0}}
+    """With one intent to be meant: whatever is said means it. What live state would do is left out."""
+    out = {"enabled": False}
+    weights = {"similarity": 0.0, "health": 0.0, "load": 0.0}
+    sure = {"accept": 0.0, "plausible": 0.0}
+    defaults = {"confidence": sure, "weights": weights, "breaker": out, "dependency": out, "ejection": out}
     return Policy.model_validate({"defaults": defaults, "learning": {"exponents": False, **learning}})
 
 
@@ -160,6 +169,41 @@ async def test_exploration_draws_from_what_is_blended(heads: SuccessHeads) -> No
     assert all(each.propensity and 0.2 < each.propensity < 0.8 for each in without.candidates)
 
 
+@pytest.mark.parametrize("mode", ["exploit", "explore"])
+async def test_an_agent_that_fails_loses_its_traffic_whatever_its_head_says(heads: SuccessHeads, mode: str) -> None:
+    desk = desk_of(heads, mode=mode, floor=0.1)
+    desk.live.posting.update({f"c{number}" for number in range(12)})
+    luck = np.random.default_rng(8)
+    assert share(await lived(desk, luck, 40, rate=0.9)) >= 0.8
+    assert share((await lived(desk, luck, LOST_AFTER, rate=0.05))[-40:]) <= 0.25
+    if mode == "explore":  # else nobody tries it again
+        assert share((await lived(desk, luck, BACK_AFTER, rate=0.9))[-40:]) >= 0.6
+
+
+async def lived(desk: Desk, luck: np.random.Generator, n: int, rate: float) -> list[str]:
+    """Whom hard requests go to, of which the dear agent does the share `rate` well and the cheap one a fifth."""
+    agents = []
+    for _ in range(n):
+        seed = int(luck.integers(1 << 30))
+        desk.service._ids = Ids(desk.service._ids.new, lambda seed=seed: seed << 20)  # type: ignore[misc]
+        caller = {"agent_id": f"c{seed % 12}"}
+        decision = await desk.route(request(hard(UNSEEN + seed), caller=caller))
+        assert decision.target is not None
+        agents.append(decision.target.agent_id)
+        succeeded = luck.random() < (rate if agents[-1] == "dear" else 0.2)
+        told = {"decision_id": decision.decision_id, "status": "succeeded" if succeeded else "failed"}
+        task = asyncio.ensure_future(desk.settlement.settle([Outcome.model_validate(told)], OPEN))
+        while not task.done():
+            await asyncio.sleep(0)
+            await desk.journal.flush(1000)
+    return agents
+
+
+def share(agents: Sequence[str]) -> float:
+    """That of the dear agent."""
+    return agents.count("dear") / len(agents)
+
+
 def test_means_move_by_the_trust_in_the_head_and_the_evidence_stays(heads: SuccessHeads) -> None:
     entries, text = entries_of(), hard(2)
     found = foretold(KNOWN, entries, question(heads, text))
@@ -203,9 +247,9 @@ async def test_heads_see_a_request_as_retention_keeps_it(heads: SuccessHeads) ->
 
 
 def test_sealed_heads_come_back_for_the_contenders_that_are_sealed() -> None:
-    heads = Foreseen((Foretold(0.5, 0.25), None, Foretold(0.1, 0.2)), (1.0, 2.0, 3.0), (4.0, 5.0, 6.0))
+    heads = Foreseen((Said(0.5, 0.25), None, Said(0.1, 0.2)), (1.0, 2.0, 3.0), (4.0, 5.0, 6.0))
     sealed = json.loads(json.dumps({"heads": sealed_heads(heads, [1, 2])}))
-    assert heads_of(sealed) == Foreseen((None, Foretold(0.1, 0.2)), (2.0, 3.0), (5.0, 6.0))
+    assert heads_of(sealed) == Foreseen((None, Said(0.1, 0.2)), (2.0, 3.0), (5.0, 6.0))
     assert heads_of({}) is None
 
 
