@@ -45,7 +45,8 @@ class HeldOut(NamedTuple):
 
     def of(self, chosen: NDArray[np.bool_]) -> HeldOut:
         """Those of the rows that are true in `chosen`, bool, shape (n,)."""
-        return HeldOut(*(each[chosen] for each in self))
+        columns: tuple[Any, ...] = self
+        return HeldOut(*(each[chosen] for each in columns))
 
     def blended(self, half_trust: int) -> Floats:
         """What heads and table foresee together, w = n / (n + half_trust)."""
