@@ -50,24 +50,27 @@ class Cap(NamedTuple):
         return max(self.free, second, int(self.share / (1 - self.share) * others + 1e-9))
 
 
-def contradicts(own_n: int, own_s: int, others_n: int, others_s: int) -> bool:
-    """Whether two mean rewards are farther apart than chance and a margin explain (two-proportion z-test, pooled).
+def contradiction(own_n: int, own_s: int, others_n: int, others_s: int) -> float:
+    """How far two mean rewards are apart, by what chance and a margin explain: over 1 they contradict each other.
+
+    The standard error is that of Agresti and Caffo (2000), "Simple and effective confidence intervals for proportions":
+    each side has one success and one failure more than it has, so that a handful that are all alike are no certainty.
 
     Args:
         own_n: in parts of an outcome, over 0; so all others.
 
     >>> u = EVIDENCE_UNIT
-    >>> contradicts(20 * u, 0, 200 * u, 160 * u), contradicts(20 * u, 13 * u, 200 * u, 160 * u)
-    (True, False)
-    >>> contradicts(1000 * u, 1000 * u, 2 * u, 0)
-    False
+    >>> [round(contradiction(20 * u, s * u, 200 * u, 160 * u), 2) for s in (0, 8, 16)]
+    [4.12, 0.88, 0.0]
+    >>> [contradiction(1000 * u, 1000 * u, n * u, 0) > 1 for n in (2, 3)]
+    [False, True]
     """
-    apart = abs(own_s / own_n - others_s / others_n) - MARGIN
+    n, other_n = own_n / EVIDENCE_UNIT + 2, others_n / EVIDENCE_UNIT + 2
+    mean, other_mean = (own_s / EVIDENCE_UNIT + 1) / n, (others_s / EVIDENCE_UNIT + 1) / other_n
+    apart = abs(mean - other_mean) - MARGIN
     if apart <= 0:
-        return False
-    # one success and one failure more: a handful that are all alike are no certainty
-    pooled = (own_s + others_s + EVIDENCE_UNIT) / (own_n + others_n + 2 * EVIDENCE_UNIT)
-    return apart > ERRORS * sqrt(pooled * (1 - pooled) * EVIDENCE_UNIT * (1 / own_n + 1 / others_n))
+        return 0.0
+    return apart / (ERRORS * sqrt(mean * (1 - mean) / n + other_mean * (1 - other_mean) / other_n))
 
 
 def cap_of(policy: LearningPolicy) -> Cap:

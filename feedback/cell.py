@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import nsmallest
 from typing import NamedTuple
 
-from feedback.caller_cap import Cap, contradicts
+from feedback.caller_cap import Cap, contradiction
 
 Sums = tuple[int, int]
 """(n, s): outcomes and their rewards, in parts of EVIDENCE_UNIT; 0 <= s <= n."""
@@ -30,10 +30,12 @@ class Counted(NamedTuple):
     Attributes:
         sums: for everybody.
         beyond: for one caller alone, of each of whom there is such, by name.
+        odd: the callers who contradict the others, of whom nothing counts for everybody.
     """
 
     sums: Sums
     beyond: tuple[Told, ...] = ()
+    odd: frozenset[str] = frozenset()
 
 
 class Cell:
@@ -44,7 +46,7 @@ class Cell:
         callers: of each; "" is nobody's: it counts for everybody, whatever it is.
     """
 
-    __slots__ = ("_second", "_top", "callers", "n", "s")
+    __slots__ = ("_counted", "_second", "_top", "callers", "n", "s")
 
     def __init__(self) -> None:
         self.n = 0
@@ -53,10 +55,12 @@ class Cell:
         # who with a name has told most, the first of several, and the most that another one has, "" among them
         self._top: str | None = None
         self._second = 0
+        self._counted: tuple[Cap, str | None, Counted] | None = None
 
     def put(self, caller: str, new: Sums) -> Sums:
         """A caller's sums are now these; what they were."""
         old = self.callers.get(caller, ZERO)
+        self._counted = None
         self.n += new[0] - old[0]
         self.s += new[1] - old[1]
         if new == ZERO:
@@ -69,48 +73,58 @@ class Cell:
 
     def counted(self, cap: Cap, leader: str | None) -> Counted:
         """What counts under a cap: the same whatever came first. All that the leader told counts."""
+        known = self._counted
+        if known is None or known[0] != cap or known[1] != leader:
+            known = self._counted = (cap, leader, self._count(cap, leader))
+        return known[2]
+
+    def _count(self, cap: Cap, leader: str | None) -> Counted:
         if self._top is None or cap.share >= 1:
             return Counted((self.n, self.s))
-        over = self._over(cap, leader)
-        beyond = {self._top: over} if over[0] else {}
-        least = LEAST_SHARE * (self.n - over[0])
-        odd = {
-            caller: own
-            for caller, own in self.callers.items()
-            if own[0] > least and caller and caller != leader and self._contradicts(caller, over)
-        }
-        if odd:
-            # who contradicts the others confirms nobody either
-            rest = Cell()
-            for caller, own in self.callers.items():
-                if caller not in odd:
-                    rest.put(caller, own)
-            over = ZERO if rest._top is None else rest._over(cap, leader)
-            beyond = odd if rest._top is None or not over[0] else {**odd, rest._top: over}
+        rest: Cell = self
+        odd: dict[str, Sums] = {}
+        # the farthest from the others first: what it tells may make others look odd; nor does it confirm anybody
+        while (caller := rest._oddest(cap, leader)) is not None:
+            odd[caller] = self.callers[caller]
+            rest = rest._without(caller)
+        over = rest._over(cap, leader)
+        beyond = {**odd, rest._top: over} if over[0] and rest._top is not None else odd
         if not beyond:
             return Counted((self.n, self.s))
         told = tuple([Told(caller, *beyond[caller]) for caller in sorted(beyond)])
-        return Counted((self.n - sum([each.n for each in told]), self.s - sum([each.s for each in told])), told)
+        sums = (self.n - sum([each.n for each in told]), self.s - sum([each.s for each in told]))
+        return Counted(sums, told, frozenset(odd))
 
-    def is_contradicted(self, caller: str, cap: Cap, leader: str | None) -> bool:
-        """Whether what a caller tells contradicts what counts of the others."""
-        if self._top is None or caller == leader or caller not in self.callers or cap.share >= 1:
-            return False
-        return self._contradicts(caller, self._over(cap, leader))
+    def _oddest(self, cap: Cap, leader: str | None) -> str | None:
+        """Whose word contradicts that of the others most; None where nobody's does."""
+        n_callers = len(self.callers)
+        if n_callers < 2:
+            return None
+        over_n, over_s = self._over(cap, leader)
+        n, s, top = self.n - over_n, self.s - over_s, self._top
+        least, worst, found = LEAST_SHARE * n, 1.0, None
+        for caller, (own_n, own_s) in self.callers.items():
+            if own_n <= least or not caller or caller == leader:
+                continue
+            # of the others, what is within the limit
+            others_n, others_s = (self.n - own_n, self.s - own_s) if caller == top else (n - own_n, s - own_s)
+            if others_n <= 0:
+                continue
+            by = contradiction(own_n, own_s, others_n, others_s)
+            if by > worst or (by == worst and found is not None and caller < found):
+                worst, found = by, caller
+        return found
 
-    def _contradicts(self, caller: str, over: Sums) -> bool:
-        """With what the caller who has told most has told beyond the limit."""
-        n, s = self.callers[caller]
-        # of the others, what is within the limit
-        others_n, others_s = self.n - n, self.s - s
-        if caller != self._top:
-            others_n, others_s = others_n - over[0], others_s - over[1]
-        return others_n > 0 and contradicts(n, s, others_n, others_s)
+    def _without(self, caller: str) -> Cell:
+        rest = Cell()
+        for other, sums in self.callers.items():
+            if other != caller:
+                rest.put(other, sums)
+        return rest
 
     def _over(self, cap: Cap, leader: str | None) -> Sums:
         """What the caller who has told most has told beyond the limit."""
-        assert self._top is not None
-        if self._top == leader:
+        if self._top is None or self._top == leader:
             return ZERO
         n, s = self.callers[self._top]
         limit = cap.limit(self.n - n, self._second)

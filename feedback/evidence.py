@@ -99,9 +99,7 @@ class Evidence:
 
     def is_contradicted(self, agent: AgentKey, intent: str, caller: str, cap: Cap) -> bool:
         """Whether what a caller tells of an agent's intent contradicts what counts of the others."""
-        cells = self._agents.get(agent)
-        cell = None if cells is None else cells.get(intent)
-        return cell is not None and cell.is_contradicted(caller, cap, self.leader(agent[0]))
+        return caller in self.counted(agent, intent, cap).odd
 
     def share(self, agent: AgentKey, caller: str, cap: Cap) -> float:
         """The part of an agent's evidence that is one caller's, under the cap, 0..1; 1 where nobody else has told."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from feedback.beyond import Beyond, Own
 from feedback.cell import Counted, Sums
-from feedback.plans import Floats, Layout, Plan, Posterior, mixed
+from feedback.plans import Floats, Layout, Places, Plan, Posterior, mixed
 from models.card import AgentKey
 from models.events import EVIDENCE_UNIT
 from models.learning_policy import LearningPolicy
@@ -63,6 +63,7 @@ class Fleet:
         self._intent_sums: list[Sums] = [(0, 0)] * n_intents
         self._intent_n = np.zeros(n_intents)
         self._intent_s = np.zeros(n_intents)
+        self._all_intents = np.arange(n_intents)
         self._agent_n = np.zeros(len(agents))
         self._agent_s = np.zeros(len(agents))
         self._beyond = Beyond(self._cols[:-1], [self._agent_of[agent] for agent, _ in cells])
@@ -161,7 +162,7 @@ class Fleet:
             return plan.answer[1]
         names = tuple([intent for intent, _ in intents])
         layout = plan.layouts.get(names) or self._layout(plan, names)
-        mu = self._mu if own is None else self._mu_with(own)
+        mu = self._mu if own is None else np.append(self._mu_with(own, self._all_intents), 0.0)
         residual = self._residual(plan, policy.agent_prior, mu, own)
         mean = np.minimum(np.maximum(residual + layout.inter + mu[layout.levels], LEAST), 1 - LEAST)
         n, s = self._n[layout.cells], self._s[layout.cells]
@@ -195,27 +196,32 @@ class Fleet:
         known = [(cell, confidence) for cell, confidence in served if cell is not None]
         if place is None or not known:
             return None
-        if self._beyond.of(caller) is not None:
-            (alpha,), (beta,) = self.posterior((agent,), intents, policy, caller)
-            return alpha / (alpha + beta)
         start, stop = self._spans[place]
-        levels, cols = self._levels, self._cols
-        by_level = sum([n * levels[col] for n, col in zip(self._ns[start:stop], cols[start:stop], strict=True) if n])
+        own = self._beyond.of(caller)
         n_agent, s_agent = self._agent_sums[place]
+        levels, ns = [self._levels[col] for col in self._cols[start:stop]], self._ns[start:stop]
+        if own is not None:
+            levels = self._mu_with(own, self._col[start:stop]).tolist()
+            ns = [n + more / EVIDENCE_UNIT for n, more in zip(ns, own.n[start:stop].tolist(), strict=True)]
+            n_agent, s_agent = n_agent + int(own.agent_n[place]), s_agent + int(own.agent_s[place])
+        by_level = sum([n * level for n, level in zip(ns, levels, strict=True) if n])
         residual = policy.agent_prior * self._gaps[place] + s_agent / EVIDENCE_UNIT - by_level
         residual /= policy.agent_prior + n_agent / EVIDENCE_UNIT
         total = sum([confidence for _, confidence in known])
         mean = 0.0
         for cell, confidence in known:
-            prior = min(max(levels[cols[cell]] + residual + self._inters[cell], LEAST), 1 - LEAST)
-            own = (policy.prior * prior + self._sums[cell][1] / EVIDENCE_UNIT) / (policy.prior + self._ns[cell])
-            mean += own * (confidence / total if total > 0 else 1 / len(known))
+            prior = min(max(levels[cell - start] + residual + self._inters[cell], LEAST), 1 - LEAST)
+            s = self._sums[cell][1] + (0.0 if own is None else float(own.s[cell]))
+            of_cell = (policy.prior * prior + s / EVIDENCE_UNIT) / (policy.prior + ns[cell - start])
+            mean += of_cell * (confidence / total if total > 0 else 1 / len(known))
         return mean
 
-    def _mu_with(self, own: Own) -> Floats:
-        """float64 (intents + 1,): the level of each intent, as one caller is to see it."""
-        n, s = self._intent_n + own.intent_n / EVIDENCE_UNIT, self._intent_s + own.intent_s / EVIDENCE_UNIT
-        return np.append((self.intent_prior * self._declared_intent + s) / (self.intent_prior + n), 0.0)
+    def _mu_with(self, own: Own, intents: Places) -> Floats:
+        """float64 (n,): the levels of some intents, as one caller is to see them."""
+        n, s = own.intent_n[intents] / EVIDENCE_UNIT, own.intent_s[intents] / EVIDENCE_UNIT
+        n, s = n + self._intent_n[intents], s + self._intent_s[intents]
+        levels: Floats = (self.intent_prior * self._declared_intent[intents] + s) / (self.intent_prior + n)
+        return levels
 
     def _residual(self, plan: Plan, agent_prior: float, mu: Floats, own: Own | None) -> Floats:
         """float64 (agents,): by how much each is better than the levels of the intents."""
