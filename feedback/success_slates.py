@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, isfinite
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -24,14 +24,14 @@ class Foretold(NamedTuple):
     """What its head says of an agent.
 
     Attributes:
-        predicted: the probability that it does well on the request, 0..1.
-        trust: how much that counts beside the posterior, 0..1.
+        trust: how much it counts beside the posterior, 0..1.
+        predicted: the probability that the agent does well on the request, 0..1.
         level: as `predicted`, of a request that is about the same and usually worded: how well the agent did there when
             the heads were fitted.
     """
 
-    predicted: float
     trust: float
+    predicted: float
     level: float
 
 
@@ -55,19 +55,20 @@ class _Slate(NamedTuple):
 
     Attributes:
         trusts: of each agent; None where it has no head.
-        full: of those that have one, in their order; so are the others.
-        level: the part of `full` that is about the embedding.
+        level: of those that have one, in their order, the part of the head that is about the embedding.
+        wording: float32, the part that is about the wording too.
+        plain: over the wording alone.
     """
 
     trusts: tuple[float | None, ...]
-    full: _Heads
-    level: Floats
+    level: _Heads
+    wording: Floats
     plain: _Heads
 
     @property
     def n_values(self) -> int:
         # a slate without heads holds names only, which are to be bounded too
-        return 1000 + sum(int(each.size) for each in (self.full.weights, self.level, self.plain.weights))
+        return 1000 + sum(int(each.size) for each in (self.level.weights, self.wording, self.plain.weights))
 
 
 class Slates:
@@ -84,14 +85,17 @@ class Slates:
         self._dim = dim
         self._scales, self._shifts = 1 / features.scales, features.means / features.scales
         self._axes, self._offsets = features.axes, features.axes @ features.centre
-        self._left, self._right = np.triu_indices(n_features + n_axes)
+        left, right = np.triu_indices(n_features + n_axes)
+        order = np.argsort(left < n_features, kind="stable")  # products of two axes come first
+        self._left, self._right, self._n_of_axes = left[order], right[order], n_axes * (n_axes + 1) // 2
         self._left_of_wording, self._right_of_wording = np.triu_indices(n_features)
-        self._of_axes = np.flatnonzero(self._left >= n_features)
-        self._of_level = np.concatenate([np.arange(dim), dim + n_features + self._of_axes])
         self._first, self._others = (np.ascontiguousarray(part) for part in np.split(heads.landmarks, [_N_FIRST]))
         self._least = heads.least
         of_wording = features.of_wording[n_features:] - dim - n_features
-        self._full = _folded(heads.full, dim, dim + n_features, features.product_means)
+        full = _folded(heads.full, dim, dim + n_features, features.product_means)
+        of_axes, others = np.split(dim + n_features + order, [self._n_of_axes])
+        self._level = _Heads(full.weights[:, [*range(dim), *of_axes]], full.bias)
+        self._wording = full.weights[:, [*range(dim, dim + n_features), *others]]
         self._plain = _folded(heads.plain, 0, n_features, features.product_means[of_wording])
         self._trusts = heads.trusts
         self._place_of = {agent: place for place, agent in enumerate(heads.agents)}
@@ -110,20 +114,14 @@ class Slates:
             ValueError: the vector has another length, or is none.
         """
         slate = self._slates.get(agents) or self._slate(agents)
-        if not len(slate.full.bias):
+        if not len(slate.level.bias):
             return ()
-        logits, levels = (each.tolist() for each in self._logits(slate, text, vector))
-        if not all(map(isfinite, logits)) or not all(map(isfinite, levels)):
+        logits = np.array(self._logits(slate, text, vector), dtype=np.float64)
+        predicted, levels = (1 / (1 + np.exp(-np.minimum(np.maximum(logits, -MAX_LOGIT), MAX_LOGIT)))).tolist()
+        if not isfinite(sum(predicted) + sum(levels)):
             raise ValueError("the heads say nothing that is a number")
-        found = iter([(_chance(logit), _chance(level)) for logit, level in zip(logits, levels, strict=True)])
-        said = []
-        for weight in slate.trusts:
-            if weight is None:
-                said.append(None)
-            else:
-                predicted, level = next(found)
-                said.append(Foretold(predicted, weight, level))
-        return tuple(said)
+        found = zip(predicted, levels, strict=True)
+        return tuple([None if trusted is None else Foretold(trusted, *next(found)) for trusted in slate.trusts])
 
     def _logits(self, slate: _Slate, text: str, vector: bytes) -> tuple[Floats, Floats]:
         """Of the predictions, and of the levels."""
@@ -137,11 +135,11 @@ class Slates:
             return slate.plain.weights @ row + slate.plain.bias, slate.plain.bias
         factors = np.concatenate((plain, _bounded(self._axes @ values - self._offsets, LIMIT)))
         products = _bounded(factors.take(self._left) * factors.take(self._right), PRODUCT_LIMIT)
-        known = slate.full.weights @ np.concatenate((values, plain, products)) + slate.full.bias
-        return known, slate.level @ np.concatenate((values, products.take(self._of_axes))) + slate.full.bias
+        level = slate.level.weights @ np.concatenate((values, products[: self._n_of_axes])) + slate.level.bias
+        return level + slate.wording @ np.concatenate((plain, products[self._n_of_axes :])), level
 
     def _is_known(self, values: Floats) -> bool:
-        nearest = float((self._first @ values).max())
+        nearest = float(np.maximum.reduce(self._first @ values))
         if nearest < self._least and len(self._others):
             nearest = float((self._others @ values).max())
         if not isfinite(nearest):
@@ -152,18 +150,13 @@ class Slates:
         names = ["/".join(agent) for agent in agents]
         places = np.array([self._place_of[name] for name in names if name in self._place_of], dtype=np.intp)
         trusts = tuple([self._trusts[self._place_of[name]] if name in self._place_of else None for name in names])
-        full = self._full.of(places)
-        slate = _Slate(trusts, full, full.weights[:, self._of_level], self._plain.of(places))
+        slate = _Slate(trusts, self._level.of(places), self._wording[places], self._plain.of(places))
         self._n_values += slate.n_values
         if self._n_values > _MOST_VALUES:
             self._slates.clear()
             self._n_values = slate.n_values
         self._slates[agents] = slate
         return slate
-
-
-def _chance(logit: float) -> float:
-    return 1 / (1 + exp(-min(max(logit, -MAX_LOGIT), MAX_LOGIT)))
 
 
 def _folded(heads: Floats, dim: int, n_before: int, product_means: Floats) -> _Heads:

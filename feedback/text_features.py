@@ -164,8 +164,8 @@ def _counts(text: str, n_digits: int, is_ascii: bool) -> dict[str, int]:
             counts[name] = counts.get(name, 0) + sum(map(text.count, words))
     tried = _tried(lowered, counts, n_digits > 0)
     if "code" not in tried:
-        words = sum([run in _CODE_WORDS for run in _RUN.findall(text)]) if "code" in counts else 0
-        counts["code"] = words + sum(map(text.count, "{};"))
+        named = sum([run in _CODE_WORDS for run in _RUN.findall(text)]) if "code" in counts else 0
+        counts["code"] = named + sum(map(text.count, "{};"))
     if "n't" in lowered:
         ends = [found.start() - 1 for found in _NOT.finditer(lowered)]
         short = sum([end >= 0 and (lowered[end].isalnum() or lowered[end] == "_") for end in ends])

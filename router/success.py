@@ -44,14 +44,14 @@ def with_heads(advice: Advice, entries: Sequence[Entry], asked: Asked) -> Advice
     learned = advice.learned
     if learned is None:
         return advice
-    return advice._replace(learned=foretold(learned, entries, asked))
+    return Advice(foretold(learned, entries, asked), advice.costs_usd, advice.blend)
 
 
 def foretold(learned: Learned, entries: Sequence[Entry], asked: Asked) -> Learned:
     """What is known without heads, with what the heads say blended in: mean' = w * predicted + (1 - w) * mean.
 
-    w = n / (n + 1000) * `faith`, n the outcomes of the head. The sum of alpha and beta stays, and with it how far draws
-    spread.
+    w is the trust in the head, which grows with its outcomes, times `faith`. The sum of alpha and beta stays, and so
+    does the spread of draws.
     """
     found = asked.heads.foretell(tuple([entry.agent for entry in entries]), asked.text, asked.vector)
     if not found:
@@ -70,7 +70,9 @@ def foretold(learned: Learned, entries: Sequence[Entry], asked: Asked) -> Learne
         alphas.append(blended)
         betas.append(alpha + beta - blended)
     heads = Foreseen(tuple(said), learned.alpha, learned.beta)
-    return learned._replace(alpha=tuple(alphas), beta=tuple(betas), heads=heads)
+    return Learned(
+        learned.mode, tuple(alphas), tuple(betas), learned.floor, learned.temperature, learned.version, heads
+    )
 
 
 def faith(alpha: float, beta: float, level: float) -> float:
@@ -88,6 +90,8 @@ def faith(alpha: float, beta: float, level: float) -> float:
     """
     total = alpha + beta
     mean = alpha / total
+    if mean >= _KEPT * level:
+        return 1.0
     highest = mean + 2 * sqrt(mean * (1 - mean) / (total + 1))
     return min(max((highest / level - _LOST) / (_KEPT - _LOST), 0.0), 1.0)
 
