@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, LargeBinary, MetaData, Table, Text, text
 
-REVISION = "0005"
+REVISION = "0006"
 """The newest schema revision, kept here too so that opening a current store needs no Alembic."""
 
 metadata = MetaData()

@@ -49,12 +49,9 @@ def _create_records() -> None:
         sa.Column("chain", sa.Text(), nullable=False),
         sa.Column("happened_at", sa.BigInteger(), nullable=False),
         sa.Column("erased_at", sa.BigInteger()),
-        sa.Column("caller", sa.Text()),
         sqlite_autoincrement=True,
     )
     op.create_index("seals_decision_id", "seals", ["decision_id"], unique=True)
-    named = sa.text("caller IS NOT NULL")
-    op.create_index("seals_caller", "seals", ["caller"], sqlite_where=named, postgresql_where=named)
     op.create_table(
         "generations",
         sa.Column("kind", sa.Text(), primary_key=True),
