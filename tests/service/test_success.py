@@ -19,7 +19,7 @@ from tests.service.conftest import Serve
 from tests.service.server import Server, run, run_json
 from tests.success_world import FLEET, easy, hard, success_heads
 
-N = 60
+N = 40
 UNSEEN = 10_000
 """Requests from here on are none that the heads were fitted on."""
 
