@@ -2,7 +2,8 @@
 
 A caller's own decisions go by all that it told itself. For those of others it counts
 
-- as far as another caller has told as much, or up to a share of all evidence: what nobody else has seen moves nobody;
+- up to half as much again as another caller has told, or up to a share of all evidence: what nobody else has seen moves
+  nobody;
 - while it does not contradict what the others tell: who sees an agent do otherwise than everybody else has other work
   for it, or lies, and either way says nothing of what others are to expect.
 """
@@ -20,6 +21,10 @@ MARGIN = 0.1
 ERRORS = 3.0
 """So many standard errors of the difference beyond the margin make a contradiction."""
 
+AHEAD = 1.5
+"""A caller counts up to so many times what the next one has told: callers of one kind are all within it, and learn
+together."""
+
 
 class Cap(NamedTuple):
     """The limits of the policy.
@@ -35,19 +40,19 @@ class Cap(NamedTuple):
     def limit(self, others: int, second: int) -> int | None:
         """The most that counts of the caller who has told most, in parts of an outcome; None is without limit.
 
-        Nobody else can be above it, as nobody else has told more than `second`.
+        Nobody else is above it, as nobody else has told more than `second`.
 
         Args:
             others: what all the others have told together.
             second: the most that one of them has told.
 
-        >>> Cap(0.1, 0).limit(900, 80), Cap(0.1, 0).limit(90, 60), Cap(0.1, 0).limit(0, 0), Cap(0.1, 5).limit(0, 0)
-        (100, 60, 0, 5)
+        >>> Cap(0.1, 0).limit(900, 50), Cap(0.1, 0).limit(90, 60), Cap(0.1, 0).limit(0, 0), Cap(0.1, 5).limit(0, 0)
+        (100, 90, 0, 5)
         """
         if self.share >= 1:
             return None
         # 1e-9: 0.1 / 0.9 * 900 is 100, whichever way it was rounded
-        return max(self.free, second, int(self.share / (1 - self.share) * others + 1e-9))
+        return max(self.free, int(AHEAD * second), int(self.share / (1 - self.share) * others + 1e-9))
 
 
 def contradiction(own_n: int, own_s: int, others_n: int, others_s: int) -> float:

@@ -118,7 +118,8 @@ class Evidence:
         limit = cap.limit(others, 0)
         if limit is None or own <= limit or not others:
             return own, others
-        return min(own, max(limit, max([n for name, n in callers.items() if name != caller]))), others
+        limit = cap.limit(others, max([n for name, n in callers.items() if name != caller]))
+        return own if limit is None else min(own, limit), others
 
     def differences(self, rows: Iterable[WeightRow]) -> list[WeightRow]:
         """What is to be added so that the sums become those of the rows, in order of their keys."""
