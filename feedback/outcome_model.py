@@ -6,54 +6,97 @@ for an estimate by itself (the "direct method").
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
-from feedback.choices import Choices, Floats
+import numpy as np
+
+from feedback.choices import Choices, Floats, Ints
 
 INTENT_PRIOR, AGENT_PRIOR, CELL_PRIOR = 5.0, 10.0, 10.0
 """How many outcomes the level above counts for: of an intent, of an agent's residual, of an agent's intent."""
 
+_N_ROUNDS = 3
 
-def cross_fitted(choices: Choices, value: Floats) -> Floats:
-    """What each option would have brought, float64 (m), by the outcomes of the other folds' decisions only.
 
-        mu_i = (5 * mu0 + S_i) / (5 + N_i)              d_a = sum(s_ia - n_ia * mu_i) / (10 + N_a)
-        m_ia = (10 * (mu_i + d_a) + s_ia) / (10 + n_ia)
+class Cells(NamedTuple):
+    """The agents' intents that occur; float64 or int64 of c cells, but for the first.
 
-    with sums s and counts n of what agent a brought on intent i: the two-way table of the online learner, without its
-    declared qualities. Cross-fitting as in Chernozhukov et al. (2018), "Double/debiased machine learning".
+    Attributes:
+        of_option: int64 (m): the cell of each option.
+        intent: number of its intent, from 0 without gaps; so is `agent`.
+    """
+
+    of_option: Ints
+    intent: Ints
+    agent: Ints
+
+    @classmethod
+    def of(cls, choices: Choices) -> Cells:
+        """Those of all options."""
+        _, of_intent = np.unique(choices.intent, return_inverse=True)
+        agents, agent = np.unique(choices.agent, return_inverse=True)
+        # only the cells that occur: the whole table may be far larger than the log
+        cells, of_option = np.unique(of_intent[choices.decision] * len(agents) + agent, return_inverse=True)
+        return cls(of_option, *np.divmod(cells, len(agents)))
+
+    def __len__(self) -> int:
+        return len(self.intent)
+
+
+class Model(NamedTuple):
+    """What each of m options would have brought, float64 (m), by the outcomes of the other folds' decisions only.
+
+    Attributes:
+        levels: by intent and by agent alone.
+        cells: by what this agent brought on this intent too.
+    """
+
+    levels: Floats
+    cells: Floats
+
+
+def cross_fitted(choices: Choices, value: Floats, cells: Cells) -> Model:
+    """The model, of each fold by the outcomes of the others.
+
+        e_ia = 10 * n_ia / (10 + n_ia)         y_ia = s_ia / n_ia         mu0 = sum(e * y) / sum(e)
+        mu_i = mu0 + sum_a(e_ia * (y_ia - mu0 - d_a)) / (5 + sum_a(e_ia))
+        d_a = sum_i(e_ia * (y_ia - mu_i)) / (10 + sum_i(e_ia))                         both in turn, three times
+        levels_ia = mu_i + d_a                 cells_ia = (10 * levels_ia + s_ia) / (10 + n_ia)
+
+    with sums s and counts n of what agent a brought on intent i. It is the two-way table of the online learner without
+    its declared qualities, but a cell counts for 10 outcomes at the most, as the levels' means are of cells that differ
+    (the weights of a random effect, Fay and Herriot 1979): else an intent's mean would be that of the agent which a log
+    has most of. Cross-fitting as in Chernozhukov et al. (2018), "Double/debiased machine learning".
 
     Args:
         choices: n decisions.
         value: float64 (n), what came of the chosen; all finite.
+        cells: of the choices.
     """
-    decision = choices.decision
-    intents, of_intent = np.unique(choices.intent, return_inverse=True)
-    agents, agent = np.unique(choices.agent, return_inverse=True)
-    cell = of_intent[decision] * len(agents) + agent
-    # only the cells that occur: the whole table may be far larger than the log
-    cells, cell = np.unique(cell, return_inverse=True)
-    chosen = cell[choices.chosen]
-    predicted = np.empty(len(agent))
+    chosen = cells.of_option[choices.chosen]
+    levels, full = np.empty(len(cells.of_option)), np.empty(len(cells.of_option))
     for fold in np.unique(choices.fold):
         held_out = choices.fold == fold
-        table = _table(cells, len(intents), len(agents), chosen[~held_out], value[~held_out])
-        here = held_out[decision]
-        predicted[here] = table[cell[here]]
-    return predicted
+        here = held_out[choices.decision]
+        at = cells.of_option[here]
+        above, told = _table(cells, chosen[~held_out], value[~held_out])
+        levels[here], full[here] = above[at], told[at]
+    return Model(levels, full)
 
 
-def _table(cells: NDArray[np.int64], n_intents: int, n_agents: int, at: NDArray[np.int64], value: Floats) -> Floats:
-    """The mean of each cell, from outcomes with the places of their cells."""
-    mean = float(value.mean()) if len(value) else 0.0
+def _table(cells: Cells, at: Ints, value: Floats) -> tuple[Floats, Floats]:
+    """(levels, cells), float64 (c), from outcomes with the places of their cells."""
     n_cell = np.bincount(at, minlength=len(cells)).astype(np.float64)
     s_cell = np.bincount(at, weights=value, minlength=len(cells))
-    intent, agent = np.divmod(cells, n_agents)
-    s_intent = np.bincount(intent, weights=s_cell, minlength=n_intents)
-    n_intent = np.bincount(intent, weights=n_cell, minlength=n_intents)
-    mu = ((INTENT_PRIOR * mean + s_intent) / (INTENT_PRIOR + n_intent))[intent]
-    residual = np.bincount(agent, weights=s_cell - n_cell * mu, minlength=n_agents)
-    n_agent = np.bincount(agent, weights=n_cell, minlength=n_agents)
-    above = mu + (residual / (AGENT_PRIOR + n_agent))[agent]
-    return np.asarray((CELL_PRIOR * above + s_cell) / (CELL_PRIOR + n_cell), dtype=np.float64)
+    mean = s_cell / np.maximum(n_cell, 1)
+    counts = CELL_PRIOR * n_cell / (CELL_PRIOR + n_cell)
+    mean0 = float(counts @ mean) / float(counts.sum()) if len(at) else 0.0
+    of_agent, n_agent = np.zeros(int(cells.agent.max()) + 1), np.bincount(cells.agent, weights=counts)
+    of_intent, n_intent = np.zeros(int(cells.intent.max()) + 1), np.bincount(cells.intent, weights=counts)
+    for _ in range(_N_ROUNDS):
+        rest = mean - mean0 - of_agent[cells.agent]
+        of_intent = mean0 + np.bincount(cells.intent, weights=counts * rest) / (INTENT_PRIOR + n_intent)
+        rest = mean - of_intent[cells.intent]
+        of_agent = np.bincount(cells.agent, weights=counts * rest) / (AGENT_PRIOR + n_agent)
+    above = of_intent[cells.intent] + of_agent[cells.agent]
+    return above, np.asarray((CELL_PRIOR * above + s_cell) / (CELL_PRIOR + n_cell), dtype=np.float64)

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from feedback.choices import Choices, Floats, Row
+from feedback.excess import Excess
 from feedback.offpolicy import (
-    Estimate,
     Log,
     Method,
     difference_of,
@@ -17,7 +17,17 @@ from feedback.offpolicy import (
 )
 
 
-def log_of(propensity: list[float], target: list[float], value: list[float], **arrays: list[float]) -> Log:
+def no_excess(n: int) -> Excess:
+    return Excess(np.zeros(n), np.full(n, 0.25), np.zeros(n), 0.0)
+
+
+def log_of(
+    propensity: list[float],
+    target: list[float],
+    value: list[float],
+    excess: Excess | None = None,
+    **arrays: list[float],
+) -> Log:
     """A log with an outcome model that knows nothing, but for `arrays`."""
     n = len(value)
     told = {
@@ -32,6 +42,7 @@ def log_of(propensity: list[float], target: list[float], value: list[float], **a
         np.array(target),
         value=np.array(value),
         **{name: np.array(each) for name, each in told.items()},
+        excess=excess or no_excess(n),
     )
 
 
@@ -45,20 +56,28 @@ def test_snips_is_the_weighted_mean_by_hand() -> None:
 
 
 def test_dr_and_sndr_correct_the_model_by_hand() -> None:
+    excess = Excess(np.array([0.25, 0.05, 0, 0]), np.full(4, 0.25), np.array([0.1, 0.0, 0.0, 0.0]), 0.01)
     log = log_of(
         [0.5, 0.5, 0.5, 0.5],
         [1.0, 0.5, 0.25, 0.25],
         [1.0, 0.0, 1.0, 0.0],
+        excess,
         predicted=[0.8, 0.4, 0.8, 0.4],
         predicted_target=[0.8, 0.6, 0.5, 0.5],
         predicted_logged=[0.6, 0.6, 0.6, 0.6],
     )
     rest = np.array([0.2, -0.4, 0.2, -0.4])
-    weights = np.array([2, 1, 0.5, 0.5])
+    weights, bounded = np.array([2, 1, 0.5, 0.5]), np.array([1, 1, 0.5, 0.5])
     assert value_of(log, Method.DR).value == pytest.approx(0.6 + (weights * rest).mean())
-    assert value_of(log, Method.SNDR).value == pytest.approx(0.6 + (weights * rest).sum() / 4)
     assert difference_of(log, Method.DR).value == pytest.approx(0.0 + ((weights - 1) * rest).mean())
-    assert difference_of(log, Method.SNDR).value == pytest.approx(0.0 + (weights * rest).sum() / 4 - rest.mean())
+    told = 0.25 * 0.2 - 0.05 * 0.4
+    found = value_of(log, Method.SNDR)
+    assert found.value == pytest.approx(0.6 + (bounded * rest).mean() + told)
+    # what decisions differ in, what the few outcomes of the excess may have by chance, what they do not tell
+    terms = np.array([0.8 + 0.1, 0.6, 0.5, 0.5]) + bounded * rest
+    noise = 0.25 * (0.25 * (0.25 + 2 / 4) + 0.05 * (0.05 + 2 / 4))
+    assert found.se == pytest.approx(np.sqrt(terms.var(ddof=1) / 4 + noise + 0.01))
+    assert difference_of(log, Method.SNDR).value == pytest.approx(0.0 + ((bounded - 1) * rest).mean() + told)
 
 
 def test_effective_size_is_kishs() -> None:
@@ -71,7 +90,8 @@ def test_equal_policies_differ_by_nothing(method: Method) -> None:
     rng = np.random.default_rng(1)
     share = rng.uniform(0.05, 1, 500)
     model = rng.uniform(0, 1, 500)
-    log = Log(share, share, np.ones(500), rng.uniform(0, 1, 500), rng.uniform(0, 1, 500), model, model)
+    value, predicted = rng.uniform(0, 1, (2, 500))
+    log = Log(share, share, np.ones(500), value, predicted, model, model, no_excess(500))
     found = difference_of(log, method)
     assert abs(found.value) < 1e-12
     assert found.high95 - found.low95 < 1e-12
@@ -81,11 +101,10 @@ def test_equal_policies_differ_by_nothing(method: Method) -> None:
 @pytest.mark.parametrize("method", list(Method))
 def test_a_target_that_chooses_nobody_for_half_of_them_gets_nothing_there(method: Method) -> None:
     # where it chooses somebody it does as was done: it loses the other half's reward
-    log = log_of(
-        [0.5] * 4, [0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0], served=[1.0, 1.0, 0.0, 0.0], predicted=[0.0] * 4
-    )
-    assert value_of(log, method).value == pytest.approx(0.25)
-    assert difference_of(log, method).value == pytest.approx(-0.25)
+    rows = [Row(f"d{n}", 0, (0, 1), (0.5, 0.5), (0.5, 0.5) if n < 2 else (0.0, 0.0), 0) for n in range(4)]
+    log = Log.of(Choices.of(rows), np.ones(4))
+    assert value_of(log, method).value == pytest.approx(0.5)
+    assert difference_of(log, method).value == pytest.approx(-0.5)
 
 
 @pytest.mark.parametrize("method", [Method.SNIPS, Method.SNDR])
@@ -108,16 +127,19 @@ def test_what_was_logged_has_the_plain_mean() -> None:
 
 def test_few_outcomes_of_great_weight_make_wide_intervals() -> None:
     rng = np.random.default_rng(0)
-    reward = (rng.random(1000) < 0.5).astype(float)
-    usual = Log(np.full(1000, 0.5), np.full(1000, 0.5), np.ones(1000), reward, *[np.full(1000, 0.5)] * 3)
-    rare = np.where(np.arange(1000) < 20, 0.9, 0.005)
-    heavy = Log(np.full(1000, 0.5), rare, np.ones(1000), reward, *[np.full(1000, 0.5)] * 3)
 
-    def width(estimate: Estimate) -> float:
+    def width(share: float, method: Method) -> float:
+        chosen = np.arange(2000) < 2000 * share
+        rows = (
+            Row(f"d{n}", n % 5, (0, 1), (1 - share, share), (0.0, 1.0), int(is_chosen))
+            for n, is_chosen in zip(rng.permutation(2000), chosen, strict=True)
+        )
+        reward = (rng.random(2000) < 0.5).astype(np.float64)
+        estimate = value_of(Log.of(Choices.of(rows), reward), method)
         return estimate.high95 - estimate.low95
 
-    assert heavy.effective_size < 35
-    assert width(value_of(heavy, Method.SNDR)) > 4 * width(value_of(usual, Method.SNDR))
+    for method in Method:
+        assert width(0.01, method) > 3.5 * width(0.5, method)
 
 
 def test_a_log_is_made_of_the_decisions_whose_value_is_known() -> None:
