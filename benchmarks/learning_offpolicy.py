@@ -7,15 +7,15 @@ policies that did not write it are estimated from it by SNDR, from its first 1,0
 best agent of each intent at the lambdas of the three preferences (`best` 0, `auto` 0.1, `cheapest` 0.3), and what
 another learner takes for best after 1,000 outcomes of its own. The truth is a policy's mean success over all intents,
 which is known. Goals are for estimates with an effective sample size of 50 or more, which is what the gate of
-promotions asks for: others are refused, at 1,000 outcomes more of them than at 10,000, where the hard ones are given too.
-So the goals' RMSE is not of the same estimates at each size; that of all, beside it, is. RMSE and coverage (two-sided 95 %) are over all seeds and policies. The last
-figures are of a log that learns on with the floor of 10 % to which a candidate that lacks evidence raises it, over 5
-seeds.
+promotions asks for. Others are refused, at 1,000 outcomes more of them than at 10,000, where the hard ones are given
+too: the goals' RMSE is not of the same estimates at each size; that of all, beside it, is. RMSE and coverage (two-sided
+95 %) are over all seeds and policies. The last figures are of a log that learns on with the floor of 10 % to which a
+candidate that lacks evidence raises it, over 5 seeds.
 
 The table of goals names "sampling logs and a 2 % floor" and neither the learner's state nor the target policies. The
-learner here comes to try an agent that it takes for worse by the floor alone, 0.2 % of an intent's requests: 1.6 outcomes
-of 10,000. A policy that takes such agents on some intents has, by unclipped weights and a perfect outcome model, an RMSE
-of 0.03 to 0.04 at 10,000; the rest is what can be borrowed from other intents and agents.
+learner here comes to try an agent that it takes for worse by the floor alone, 0.2 % of an intent's requests: 1.6 of
+10,000 outcomes. A policy that takes such agents on some intents has, by unclipped weights and a perfect outcome model,
+an RMSE of 0.03 to 0.04 at 10,000; the rest is what can be borrowed from other intents and agents.
 """
 
 from __future__ import annotations
