@@ -74,10 +74,15 @@ class Fleets:
     def put(self, agent: AgentKey, intent: str) -> None:
         """What is read of an agent's intent follows its evidence, and so does what its later versions inherit."""
         known = self._made.get(agent[0])
-        if known is not None:
-            rules, fleet = known
-            for version in self._memory.lineage.since(agent):
-                fleet.put(version, intent, self._memory.counted(version, intent, rules.inherit, rules.cap))
+        if known is None:
+            return
+        rules, fleet = known
+        if rules.leader != self._memory.evidence.leader(agent[0]):
+            # one who leads again before anything is read would leave what was put meanwhile as it is without a leader
+            del self._made[agent[0]]
+            return
+        for version in self._memory.lineage.since(agent):
+            fleet.put(version, intent, self._memory.counted(version, intent, rules.inherit, rules.cap))
 
     def put_all(self, agent: AgentKey) -> None:
         """The same of all intents of an agent."""

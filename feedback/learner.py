@@ -126,7 +126,7 @@ class Learner:
                 self._decline.demote(agent, policy, rows)
             elif was_demoted and not state.drift.is_demoted:
                 memory.note_demoted(agent)
-        rows += memory.evidence.fold(cap_of(policy))
+        self._fold(policy, rows)
         return Learnt(self._changed(rows, {agent, *decayed}, lesson.at_ms), contribution, is_alarm)
 
     def unlearn_one(self, contribution: Mapping[str, Any], policy: LearningPolicy, at_ms: int) -> Learnt:
@@ -279,6 +279,12 @@ class Learner:
             "version": self.version + 1,
         }
         return contribution, n_counted
+
+    def _fold(self, policy: LearningPolicy, rows: Rows) -> None:
+        """Folds what is over the bound; what counts of a cell may be another figure then."""
+        for row in self._memory.evidence.fold(cap_of(policy)):
+            rows.append(row)
+            self._fleets.put((row.namespace, row.agent_id, row.version), row.intent)
 
     def _changed(self, rows: Rows, agents: Iterable[AgentKey], at_ms: int) -> Rows:
         memory = self._memory
