@@ -92,15 +92,17 @@ class Proof(NamedTuple):
 
 async def proof(store: PromotionStore, promotion_id: int, policy: RewardPolicy, limits: Limits) -> Proof:
     """What speaks for a candidate in the shadow, against what was decided meanwhile."""
-    found: list[Judged] = []
+    found: list[tuple[int, Judged]] = []
     after = ""
     while len(found) < _MAX_SHADOWS:
         page = await store.shadows(promotion_id, after, _PAGE)
         if not page:
             break
         after = page[-1][0].decision_id
-        found += [_judged(row, told, policy) for row, told in page]
-    return await asyncio.to_thread(weigh, found, limits)
+        found += [(row.happened_at, _judged(row, told, policy)) for row, told in page]
+    # times at which more was tried count for more, and ids tell no time
+    found.sort(key=lambda each: (each[0], each[1].decision_id))
+    return await asyncio.to_thread(weigh, [each for _, each in found], limits)
 
 
 def _judged(row: ShadowRow, told: ReadOutcome | None, policy: RewardPolicy) -> Judged:
@@ -111,7 +113,7 @@ def _judged(row: ShadowRow, told: ReadOutcome | None, policy: RewardPolicy) -> J
 
 
 def weigh(found: Sequence[Judged], limits: Limits) -> Proof:
-    """The gate over decisions that the candidate has read.
+    """The gate over decisions that the candidate has read, in the order of time.
 
     Where the candidate reads another intent, its agents may never have been tried: that counts as failed
     (`untried_fail`), unless an accepted correction says that this intent was meant (`feedback.confirmed`). So a
