@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from heapq import nsmallest
+from bisect import bisect_left, insort
+from collections.abc import Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from feedback.caller_cap import Cap, contradiction
@@ -38,6 +40,21 @@ class Counted(NamedTuple):
     odd: frozenset[str] = frozenset()
 
 
+class _Rest(NamedTuple):
+    """Of those who are not odd.
+
+    Attributes:
+        n: of all, in parts of an outcome; so `s` of their rewards.
+        top: who with a name has told most; "" is nobody.
+        over: what that one has told beyond the limit.
+    """
+
+    n: int
+    s: int
+    top: str
+    over: Sums
+
+
 class Cell:
     """Sums over all callers, and those of each.
 
@@ -46,15 +63,14 @@ class Cell:
         callers: of each; "" is nobody's: it counts for everybody, whatever it is.
     """
 
-    __slots__ = ("_counted", "_second", "_top", "callers", "n", "s")
+    __slots__ = ("_counted", "_ranked", "callers", "n", "s")
 
     def __init__(self) -> None:
         self.n = 0
         self.s = 0
         self.callers: dict[str, Sums] = {}
-        # who with a name has told most, the first of several, and the most that another one has, "" among them
-        self._top: str | None = None
-        self._second = 0
+        # (-n, caller) of all with a name: who has told most comes first, the first by name of several
+        self._ranked: list[tuple[int, str]] = []
         self._counted: tuple[Cap, str | None, Counted] | None = None
 
     def put(self, caller: str, new: Sums) -> Sums:
@@ -67,8 +83,11 @@ class Cell:
             self.callers.pop(caller, None)
         else:
             self.callers[caller] = new
-        if new[0] != old[0]:
-            self._rank(caller, old[0], new[0])
+        if new[0] != old[0] and caller:
+            if old[0]:
+                del self._ranked[bisect_left(self._ranked, (-old[0], caller))]
+            if new[0]:
+                insort(self._ranked, (-new[0], caller))
         return old
 
     def counted(self, cap: Cap, leader: str | None) -> Counted:
@@ -79,71 +98,53 @@ class Cell:
         return known[2]
 
     def _count(self, cap: Cap, leader: str | None) -> Counted:
-        if self._top is None or cap.share >= 1:
+        if not self._ranked or cap.share >= 1:
             return Counted((self.n, self.s))
-        rest: Cell = self
         odd: dict[str, Sums] = {}
+        rest = self._rest(odd, cap, leader)
         # the farthest from the others first: what it tells may make others look odd; nor does it confirm anybody
-        while (caller := rest._oddest(cap, leader)) is not None:
+        while (caller := self._oddest(rest, odd, leader)) is not None:
             odd[caller] = self.callers[caller]
-            rest = rest._without(caller)
-        over = rest._over(cap, leader)
-        beyond = {**odd, rest._top: over} if over[0] and rest._top is not None else odd
+            rest = self._rest(odd, cap, leader)
+        beyond = {**odd, rest.top: rest.over} if rest.over[0] else odd
         if not beyond:
             return Counted((self.n, self.s))
         told = tuple([Told(caller, *beyond[caller]) for caller in sorted(beyond)])
         sums = (self.n - sum([each.n for each in told]), self.s - sum([each.s for each in told]))
         return Counted(sums, told, frozenset(odd))
 
-    def _oddest(self, cap: Cap, leader: str | None) -> str | None:
+    def _rest(self, odd: Mapping[str, Sums], cap: Cap, leader: str | None) -> _Rest:
+        """The sums of all but those that are odd, and what the one of them who has told most has beyond the limit."""
+        n = self.n - sum([each[0] for each in odd.values()])
+        s = self.s - sum([each[1] for each in odd.values()])
+        first = list(islice((each for each in self._ranked if each[1] not in odd), 2))
+        top = first[0][1] if first else ""
+        if not top or top == leader:
+            return _Rest(n, s, top, ZERO)
+        top_n, top_s = self.callers[top]
+        second = max(-first[1][0] if len(first) > 1 else 0, self.callers.get("", ZERO)[0])
+        limit = cap.limit(n - top_n, second)
+        if limit is None or top_n <= limit:
+            return _Rest(n, s, top, ZERO)
+        # half up, and never more than there is: rounding down each time would pull the mean towards 0
+        kept_s = min((2 * top_s * limit + top_n) // (2 * top_n), limit)
+        return _Rest(n, s, top, (top_n - limit, top_s - kept_s))
+
+    def _oddest(self, rest: _Rest, odd: Mapping[str, Sums], leader: str | None) -> str | None:
         """Whose word contradicts that of the others most; None where nobody's does."""
-        n_callers = len(self.callers)
-        if n_callers < 2:
-            return None
-        over_n, over_s = self._over(cap, leader)
-        n, s, top = self.n - over_n, self.s - over_s, self._top
+        n, s = rest.n - rest.over[0], rest.s - rest.over[1]
         least, worst, found = LEAST_SHARE * n, 1.0, None
-        for caller, (own_n, own_s) in self.callers.items():
-            if own_n <= least or not caller or caller == leader:
+        for ranked_n, caller in self._ranked:
+            if -ranked_n <= least:
+                break  # nor has anybody behind it
+            if caller in odd or caller == leader:
                 continue
+            own_n, own_s = self.callers[caller]
             # of the others, what is within the limit
-            others_n, others_s = (self.n - own_n, self.s - own_s) if caller == top else (n - own_n, s - own_s)
+            others_n, others_s = (rest.n - own_n, rest.s - own_s) if caller == rest.top else (n - own_n, s - own_s)
             if others_n <= 0:
                 continue
             by = contradiction(own_n, own_s, others_n, others_s)
             if by > worst or (by == worst and found is not None and caller < found):
                 worst, found = by, caller
         return found
-
-    def _without(self, caller: str) -> Cell:
-        rest = Cell()
-        for other, sums in self.callers.items():
-            if other != caller:
-                rest.put(other, sums)
-        return rest
-
-    def _over(self, cap: Cap, leader: str | None) -> Sums:
-        """What the caller who has told most has told beyond the limit."""
-        if self._top is None or self._top == leader:
-            return ZERO
-        n, s = self.callers[self._top]
-        limit = cap.limit(self.n - n, self._second)
-        if limit is None or n <= limit:
-            return ZERO
-        # half up, and never more than there is: rounding down each time would pull the mean towards 0
-        kept_s = min((2 * s * limit + n) // (2 * n), limit)
-        return n - limit, s - kept_s
-
-    def _rank(self, caller: str, old_n: int, new_n: int) -> None:
-        """Who has told most, and the most of any other; all are looked at only where somebody overtakes or falls."""
-        top_n = None if self._top is None else self.callers.get(self._top, ZERO)[0]
-        if new_n > old_n and top_n is not None:
-            if caller == self._top:
-                return
-            if not caller or new_n < top_n:
-                self._second = max(self._second, new_n)
-                return
-        ranked = nsmallest(2, [(-n, name) for name, (n, _) in self.callers.items() if name])
-        self._top = ranked[0][1] if ranked else None
-        named = -ranked[1][0] if len(ranked) > 1 else 0
-        self._second = max(named, self.callers.get("", ZERO)[0])

@@ -7,14 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from feedback.caller_cap import Cap
 from feedback.cell import ZERO, Cell, Counted, Sums
+from feedback.leader import Leader
 from models.card import AgentKey
 from models.events import EVIDENCE_UNIT, WeightRow
 
 MAX_CALLER_CELLS = 200_000
 """Beyond so many sums by caller, those touched longest ago are folded into the caller ""."""
-
-LEAD = 2 / 3
-"""A caller who is in more than this share of the sums by caller of a namespace leads it."""
 
 
 def split(intents: Sequence[tuple[str, float]], reward: float) -> list[tuple[str, int, int]]:
@@ -51,10 +49,7 @@ class Evidence:
         self._agents: dict[AgentKey, dict[str, Cell]] = {}
         self._by_caller: dict[AgentKey, dict[str, int]] = {}
         self._n: dict[AgentKey, int] = {}
-        # by namespace: how many cells each caller is in, all of these together, and who is in most
-        self._n_cells: dict[str, dict[str, int]] = {}
-        self._n_told: dict[str, int] = {}
-        self._leaders: dict[str, str] = {}
+        self._leaders: dict[str, Leader] = {}
         self._touched: OrderedDict[tuple[AgentKey, str, str], None] = OrderedDict()
         # made as sums change, so that all of them can be copied at once
         self._rows: dict[tuple[AgentKey, str, str], WeightRow] = {}
@@ -81,12 +76,13 @@ class Evidence:
         return cell.counted(cap, self.leader(agent[0]))
 
     def leader(self, namespace: str) -> str | None:
-        """Who is in more than two thirds (`LEAD`) of a namespace's sums by agent, intent and caller; None is nobody.
+        """Who is in more than two thirds of a namespace's sums by agent, intent and caller; None is nobody.
 
         The only caller leads, and one whose traffic the fleet has in the main. Outcomes of a few agents, however many,
         make nobody a leader.
         """
-        return self._leaders.get(namespace)
+        leader = self._leaders.get(namespace)
+        return None if leader is None else leader.name
 
     def intents(self, agent: AgentKey) -> list[str]:
         """The intents on which there is evidence of an agent."""
@@ -219,7 +215,7 @@ class Evidence:
         else:
             by_caller.pop(caller, None)
         if (new == ZERO) != (old == ZERO):
-            self._note(agent[0], caller, 1 if old == ZERO else -1)
+            self._leaders.setdefault(agent[0], Leader()).step(caller, 1 if old == ZERO else -1)
         key = (agent, intent, caller)
         if new == ZERO:
             self._touched.pop(key, None)
@@ -229,17 +225,3 @@ class Evidence:
         if caller:
             self._touched[key] = None
             self._touched.move_to_end(key)
-
-    def _note(self, namespace: str, caller: str, step: int) -> None:
-        """A caller is in one cell more of a namespace, or in one less."""
-        callers = self._n_cells.setdefault(namespace, {})
-        callers[caller] = callers.get(caller, 0) + step
-        if not callers[caller]:
-            del callers[caller]
-        n = self._n_told[namespace] = self._n_told.get(namespace, 0) + step
-        asked = (caller, self._leaders.get(namespace, "")) if step > 0 else tuple(callers)
-        leader = next((name for name in asked if callers.get(name, 0) > LEAD * n), "")
-        if leader:
-            self._leaders[namespace] = leader
-        else:
-            self._leaders.pop(namespace, None)
