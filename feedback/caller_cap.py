@@ -2,8 +2,7 @@
 
 A caller's own decisions go by all that it told itself. For those of others it counts
 
-- up to half as much again as another caller has told, or up to a share of all evidence: what nobody else has seen moves
-  nobody;
+- as far as another caller has told as much, or up to a share of all evidence: what nobody else has seen moves nobody;
 - while it does not contradict what the others tell: who sees an agent do otherwise than everybody else has other work
   for it, or lies, and either way says nothing of what others are to expect.
 """
@@ -16,15 +15,10 @@ from typing import NamedTuple
 from models.events import EVIDENCE_UNIT
 from models.learning_policy import LearningPolicy
 
-MARGIN = 0.1
+MARGIN = 0.05
 """Mean rewards that are no farther apart than this contradict each other in no case."""
 ERRORS = 3.0
 """So many standard errors of the difference beyond the margin make a contradiction."""
-
-AHEAD = 1.5
-"""A caller counts up to so many times what the next one has told: callers of one kind are all within it, and learn
-together."""
-
 
 class Cap(NamedTuple):
     """The limits of the policy.
@@ -47,12 +41,12 @@ class Cap(NamedTuple):
             second: the most that one of them has told.
 
         >>> Cap(0.1, 0).limit(900, 50), Cap(0.1, 0).limit(90, 60), Cap(0.1, 0).limit(0, 0), Cap(0.1, 5).limit(0, 0)
-        (100, 90, 0, 5)
+        (100, 60, 0, 5)
         """
         if self.share >= 1:
             return None
         # 1e-9: 0.1 / 0.9 * 900 is 100, whichever way it was rounded
-        return max(self.free, int(AHEAD * second), int(self.share / (1 - self.share) * others + 1e-9))
+        return max(self.free, second, int(self.share / (1 - self.share) * others + 1e-9))
 
 
 def contradiction(own_n: int, own_s: int, others_n: int, others_s: int) -> float:
@@ -66,8 +60,8 @@ def contradiction(own_n: int, own_s: int, others_n: int, others_s: int) -> float
 
     >>> u = EVIDENCE_UNIT
     >>> [round(contradiction(20 * u, s * u, 200 * u, 160 * u), 2) for s in (0, 8, 16)]
-    [4.12, 0.88, 0.0]
-    >>> [contradiction(1000 * u, 1000 * u, n * u, 0) > 1 for n in (2, 3)]
+    [4.44, 1.04, 0.0]
+    >>> [contradiction(1000 * u, 1000 * u, n * u, 0) > 1 for n in (1, 3)]
     [False, True]
     """
     n, other_n = own_n / EVIDENCE_UNIT + 2, others_n / EVIDENCE_UNIT + 2

@@ -90,6 +90,10 @@ class Drift:
         self.inherited_n *= by_n
         self.inherited_s *= by_s
 
+    def withdraw(self, caller: str) -> None:
+        """What a caller put in counts no longer: it contradicts what all others tell."""
+        self.cusum = max(self.cusum - self.parts.pop(caller, 0.0), 0.0)
+
     def forget(self, caller: str) -> bool:
         """What a caller put in counts as a crowd's; whether there was any."""
         part = self.parts.pop(caller, None)

@@ -257,9 +257,10 @@ class Learner:
         return Learnt([*rows, *[self._memory.agent_row(agent, at_ms) for agent in sorted(touched)]])
 
     def _limit_on(self, lesson: Lesson, policy: LearningPolicy) -> float:
-        """The most of an agent's CUSUM that may be the caller's; nothing where it contradicts what the others tell."""
+        """The most of an agent's CUSUM that may be the caller's; who contradicts the others has no part in it."""
         evidence, agent, caller, cap = self._memory.evidence, lesson.agent, lesson.caller, cap_of(policy)
         if evidence.is_contradicted(agent, lesson.intents[0][0], caller, cap):
+            self._memory.state(agent).drift.withdraw(caller)
             return 0.0
         return limit_on(evidence.share(agent, caller, cap), policy.caller_share, policy.drift.threshold)
 

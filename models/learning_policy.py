@@ -87,7 +87,7 @@ class LearningPolicy(Contract):
         floor: eps: share of the decisions that explore is spread evenly over all candidates.
         inherit: share of its predecessor's evidence with which a new version of an agent begins.
         caller_share: what a caller tells of an agent's intent counts for others up to this share of all that is told of
-            it, or up to half as much again as another caller has told. In its own decisions all of it counts.
+            it, or as far as another caller has told as much. In its own decisions all of it counts.
         caller_free: so many of a caller's outcomes count for others in any case.
         exponents: whether exponents of the merit are learned; those of the policy are where they begin.
         heads: whether the success heads of the model in force are blended into the posteriors.
