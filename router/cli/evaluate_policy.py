@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from router.cli.output import fail, say, table
+from router.cli.progress import counting
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from router.evaluate_policy import Kind
 
 _AGO = re.compile(r"([0-9]{1,6})([dhm])")
@@ -70,8 +69,7 @@ async def evaluated(
     wanted = await asyncio.to_thread(read_policy, policy)
     query = LogQuery(from_ms=from_ms, namespace=namespace, newest_first=True)
     async with open_log(url) as log:
-        with _bar() as bar:
-            task = bar.add_task("reading decisions", total=None)
+        with counting("reading decisions") as told:
             report = await evaluate_policy(
                 log,
                 wanted,
@@ -81,7 +79,7 @@ async def evaluated(
                 kind=kind,
                 limit=limit,
                 margin=margin,
-                told=lambda n: bar.update(task, completed=n),
+                told=told,
             )
     return {"log": url, "policy": str(policy), "namespace": namespace, "from_ms": from_ms, **report}
 
@@ -165,11 +163,3 @@ def _flip(one: dict[str, Any]) -> list[str]:
         one["would_be"] or "nobody",
         reward,
     ]
-
-
-def _bar() -> Progress:
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed}"), TimeElapsedColumn())
-    return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from router.cli.evaluate_policy import since_ms
 from router.cli.output import UNUSABLE, emit_json, fail, say, table
 from router.cli.training import bar, embedder_of
 
@@ -25,7 +27,7 @@ _MANY = 3000
 def failures(
     log: Annotated[str, typer.Option("--log", help="Store URL of the service whose failures are looked at.")],
     since: Annotated[
-        str | None, typer.Option(help="Only from this instant on, ISO 8601 (2026-01-31 or 2026-01-31T08:00Z).")
+        str | None, typer.Option(help="Only from then on: 2026-01-31, 2026-01-31T08:00, or 7d, 12h, 90m ago.")
     ] = None,
     min_size: Annotated[
         int | None, typer.Option(min=2, help="Fewer failures alike are no cluster; none: 5, or one in 400.")
@@ -36,12 +38,12 @@ def failures(
     """Cluster failed outcomes by what was said, agent, error and stage; say what would end each cluster."""
     from models.errors import RouterError
 
-    since_ms = 0 if since is None else _instant(since)
+    from_ms = since_ms(since, datetime.now(UTC))
     if html is not None and (html.is_dir() or not html.parent.is_dir()):
         # told before the minutes that clustering may take
         fail(f"--html: {html} cannot be written; name a file in a folder that there is", UNUSABLE)
     try:
-        told = _clustered(log, since_ms, min_size)
+        told = _clustered(log, from_ms, min_size)
         if html is not None:
             _write(html, told)
     except RouterError as error:
@@ -54,23 +56,12 @@ def failures(
         say(f"the page is {html}")
 
 
-def _instant(text: str) -> int:
-    """Epoch, milliseconds; without an offset it is UTC."""
-    from datetime import UTC, datetime
-
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        fail(f"--since: {text!r} is no instant; write it as 2026-01-31 or 2026-01-31T08:00:00Z", 2)
-    return max(0, int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000))
-
-
-def _clustered(url: str, since_ms: int, min_size: int | None) -> dict[str, Any]:
+def _clustered(url: str, from_ms: int, min_size: int | None) -> dict[str, Any]:
     from intent.vector_cache import VectorCache
     from router.failures import failure_report, told
 
     with bar("reading outcomes") as reading:
-        log, cards = asyncio.run(_read(url, since_ms, lambda n: reading(n, n)))
+        log, cards = asyncio.run(_read(url, from_ms, lambda n: reading(n, n)))
     if not log.failures:
         return told(failure_report(log, (), lambda texts: {}), log)
     cache = VectorCache(embedder_of(None))
@@ -86,7 +77,7 @@ def _clustered(url: str, since_ms: int, min_size: int | None) -> dict[str, Any]:
     return told(failure_report(log, cards, embedded, min_size=min_size), log)
 
 
-async def _read(url: str, since_ms: int, reading: Any) -> tuple[FailureLog, list[AgentCard]]:
+async def _read(url: str, from_ms: int, reading: Any) -> tuple[FailureLog, list[AgentCard]]:
     from router.cli.existing_store import looked_into
     from router.failure_log import read_failures
     from router.stores.failed import open_failed
@@ -94,7 +85,7 @@ async def _read(url: str, since_ms: int, reading: Any) -> tuple[FailureLog, list
     async with looked_into(url) as store:
         cards = [stored.card for stored in await store.cards.load_cards()]
     async with open_failed(url) as store_of_failures:
-        return await read_failures(store_of_failures, since_ms, told=reading), cards
+        return await read_failures(store_of_failures, from_ms, told=reading), cards
 
 
 def _write(path: Path, told: dict[str, Any]) -> None:

@@ -67,7 +67,7 @@ async def _import(url: str, file: Path) -> tuple[Checked, Taught | None]:
     from router.clock import SystemClock
     from router.past_outcomes import check, past_outcomes, teach
 
-    with counting("checking") as told:
+    with counting("checking lines") as told:
         checked = await asyncio.to_thread(check, file, told)
     now_ms = int(SystemClock().now_ms())
     async with existing_store(url) as store:
@@ -77,7 +77,7 @@ async def _import(url: str, file: Path) -> tuple[Checked, Taught | None]:
         learner.load(*await store.weights.load())
         cards = [stored.card for stored in await store.cards.load_cards()]
         policy = (await stored_policy(store)).learning
-        with counting("learning", checked.n_lines) as told:
+        with counting("learning from outcomes", checked.n_lines) as told:
             outcomes = counted(past_outcomes(file), told)
             taught = await asyncio.to_thread(teach, learner, outcomes, policy, cards, now_ms)
         is_new = await store.imports.put(checked.sha256, taught.rows, now_ms)
@@ -122,7 +122,7 @@ async def _export(url: str, out: Path, namespace: str | None) -> int:
         redaction = Redaction(rules.utterances, await store.retention.redaction_key())
     n_read = n_written = 0
     after: tuple[int, str] | None = None
-    with counting("decisions") as told, _written(out) as file:
+    with counting("writing decisions") as told, _written(out) as file:
         async with open_log(url) as log:
             while page := await log.page(LogQuery(namespace=namespace), after, _PAGE):
                 lines = [line_of(each, redaction, rules, now_ms) for each in page]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any, NoReturn
 
@@ -10,6 +11,10 @@ import typer
 
 FINDING, UNUSABLE, UNKNOWN = 1, 2, 3
 """Exit statuses of commands that look or judge: a finding; nothing that could be looked at; it cannot be told."""
+
+_WIDEST = 10_000
+_NEVER_BROKEN = 36
+"""Characters of a first column that is kept on one line: an id has 32."""
 
 
 def emit_json(result: dict[str, Any]) -> None:
@@ -36,15 +41,24 @@ def fail(message: str, code: int = 1) -> NoReturn:
 
 
 def table(columns: list[str], rows: list[list[str]]) -> None:
-    """Print a result for people to stdout."""
+    """Print a result for people to stdout, every cell whole: names and ids in it are typed into the next command.
+
+    On a terminal cells are broken where they have to be, and the first column last; elsewhere lines are as long as they
+    get.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(*columns)
+    made, shown = Table(), Console()
+    if not shown.is_terminal and "COLUMNS" not in os.environ:
+        shown.width = _WIDEST
+    for at, column in enumerate(columns):
+        fits = at == 0 and max((len(row[0]) for row in rows), default=0) <= _NEVER_BROKEN
+        made.add_column(column, overflow="fold", no_wrap=fits)
     for row in rows:
         made.add_row(*(Text(_printable(cell)) for cell in row))
-    Console().print(made)
+    shown.print(made)
 
 
 def store_url(option: str | None) -> str:

@@ -18,10 +18,15 @@ if TYPE_CHECKING:
 
 @contextmanager
 def bar(what: str) -> Iterator[Progress]:
-    """A progress bar on stderr, gone when it is through."""
+    """A progress bar on stderr, gone when it is through; where that is no terminal, a line."""
     from rich import progress
     from rich.console import Console
 
+    from router.cli.progress import said_instead
+
+    if said_instead(what):
+        yield lambda n_done, n: None
+        return
     with progress.Progress(console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(what, total=None)
 
