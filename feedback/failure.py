@@ -69,7 +69,7 @@ class Traffic(NamedTuple):
 
     Attributes:
         n_calls: all of them.
-        n_failed: those that failed and were charged to the agent.
+        n_failed: those that failed, or of which the agent was not sure, and that were charged to it.
         p90_ms: time within which 90 % of the newest successes came; None where no success told its time.
     """
 

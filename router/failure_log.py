@@ -57,6 +57,10 @@ class FailureLog(NamedTuple):
     until_ms: int
 
 
+_BAD = FAILURES | {OutcomeStatus.LOW_CONFIDENCE}
+"""What is clustered as a failure counts as one in an agent's rate too."""
+
+
 @dataclass(slots=True)
 class _Tally:
     n_calls: int = 0
@@ -65,7 +69,7 @@ class _Tally:
 
     def add(self, outcome: Outcome, charged: str) -> None:
         self.n_calls += 1
-        self.n_failed += outcome.status in FAILURES and charged == Party.AGENT
+        self.n_failed += outcome.status in _BAD and charged == Party.AGENT
         is_told = outcome.status is OutcomeStatus.SUCCEEDED and outcome.latency_ms is not None
         # the newest come first
         if is_told and len(self.latencies_ms) < _N_LATENCIES:

@@ -157,6 +157,14 @@ async def test_the_time_that_successes_take_is_known(url: str) -> None:
     assert log.traffic == {("default", "orders", "order_status"): Traffic(11, 0, 900.0)}
 
 
+async def test_answers_of_which_an_agent_is_not_sure_count_in_its_rate_as_they_are_clustered(url: str) -> None:
+    statuses = {"d1": "low_confidence", "d2": "failed", "d3": "succeeded", "d4": "succeeded"}
+    log = await read(url, [row for name, status in statuses.items() for row in (decision(name), outcome(name, status))])
+
+    assert sorted(failure.status for failure in log.failures) == ["failed", "low_confidence"]
+    assert log.traffic["default", "orders", "order_status"][:2] == (4, 2)
+
+
 async def test_what_the_service_writes_down_is_read(tmp_path: Path) -> None:
     async with speaking(tmp_path, watch=False) as (client, parts):
         await parts["readiness"].ready.wait()
