@@ -41,7 +41,7 @@ def test_what_was_put_without_a_leader_is_not_kept_for_one_that_leads_again() ->
     own.posterior(AGENTS, BILLING, POLICY)
 
     own.learn_one(lesson(AGENTS[0], "app", 0.0), POLICY)  # five of eight: nobody leads
-    assert own.n_counted(AGENTS[0], "billing", POLICY) == 2.5
+    assert own.n_counted(AGENTS[0], "billing", POLICY) == 2
     assert amended is not None
     own.unlearn_one(amended, POLICY, at_ms=0)  # five of seven again
 
@@ -61,3 +61,18 @@ def test_posteriors_follow_what_is_folded() -> None:
             assert own.posterior(AGENTS, BILLING, POLICY, asker) == again.posterior(AGENTS, BILLING, POLICY, asker)
 
     assert n_folded > 50
+
+
+def test_who_tells_one_outcome_of_everything_does_not_lead_callers_with_work_of_their_own() -> None:
+    own = learner()
+    for nth in range(400):  # each has an intent of its own, and mostly the first agent for it
+        place = nth % 4
+        own.learn_one(lesson(AGENTS[nth % 20 == 0], f"c{place}", float(nth % 10 > 0), INTENTS[place]), POLICY)
+    before = own.posterior(AGENTS, BILLING, POLICY)
+    for nth in range(120):
+        own.learn_one(lesson(AGENTS[nth % 3], "eve", float(nth % 3 == 2), INTENTS[nth // 3 % 4]), POLICY)
+    after = own.posterior(AGENTS, BILLING, POLICY)
+
+    means = [a / (a + b) for a, b in zip(after.alpha, after.beta, strict=True)]
+    were = [a / (a + b) for a, b in zip(before.alpha, before.beta, strict=True)]
+    assert max(abs(mean - was) for mean, was in zip(means, were, strict=True)) <= POLICY.caller_share
