@@ -76,10 +76,10 @@ class Evidence:
         return cell.counted(cap, self.leader(agent[0]))
 
     def leader(self, namespace: str) -> str | None:
-        """Who is in more than two thirds of a namespace's sums by agent, intent and caller; None is nobody.
+        """Who is in more than two thirds of a namespace's sums by agent, intent and caller, and told as much of them.
 
-        The only caller leads, and one whose traffic the fleet has in the main. Outcomes of a few agents, however many,
-        make nobody a leader.
+        The only caller leads, and one whose traffic the fleet has in the main; None is nobody. Outcomes of a few
+        agents, however many, make nobody a leader, and neither does one of each.
         """
         leader = self._leaders.get(namespace)
         return None if leader is None else leader.name
@@ -214,8 +214,8 @@ class Evidence:
             by_caller[caller] = n_by_caller
         else:
             by_caller.pop(caller, None)
-        if (new == ZERO) != (old == ZERO):
-            self._leaders.setdefault(agent[0], Leader()).step(caller, 1 if old == ZERO else -1)
+        if new[0] != old[0]:
+            self._leaders.setdefault(agent[0], Leader()).put(caller, old[0], new[0])
         key = (agent, intent, caller)
         if new == ZERO:
             self._touched.pop(key, None)

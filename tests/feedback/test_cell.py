@@ -32,8 +32,11 @@ def test_what_counts_follows_from_the_sums_alone(final: dict[str, Sums], before:
     for leader in (None, "ann"):
         counted = long.counted(CAP, leader)
         assert counted == short.counted(CAP, leader)
-        n, s = (counted.sums[part] + sum(each[part + 1] for each in counted.beyond) for part in (0, 1))
-        assert (n, s) == (long.n, long.s) == tuple(sum(sums[part] for sums in final.values()) for part in (0, 1))
+        n = counted.sums[0] + sum(told.n for told in counted.beyond)
+        s = counted.sums[1] + sum(told.s for told in counted.beyond)
+        assert (n, s) == (long.n, long.s)
+        assert n == sum(of[0] for of in final.values())
+        assert s == sum(of[1] for of in final.values())
 
 
 @pytest.mark.parametrize(("told", "counted"), [({"ann": 50, "bob": 20, "cid": 3}, 43), ({"ann": 50}, 0)])
