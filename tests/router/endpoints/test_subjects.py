@@ -11,6 +11,7 @@ import jsonschema_rs
 import pytest
 
 from models.events import WeightRow
+from models.learning_policy import FreezePolicy
 from models.subject import Erased
 from router.endpoints.subjects import CALLS, ERASED, EXPORT
 from router.keys import create_key
@@ -180,6 +181,26 @@ async def test_a_key_reaches_what_was_asked_with_it_and_an_admin_all(tmp_path: P
         assert (await client.get(f"/decisions/{others}", headers=headers["two"])).status_code == 200
         assert ids(await client.get("/subjects/two", headers=headers["two"])) == [others]
         assert (await client.delete("/subjects/two", headers=headers["two"])).json()["erased"]["decisions"] == 1
+
+
+async def test_a_key_is_not_trusted_again_because_it_erases_itself(tmp_path: Path) -> None:
+    async with speaking(tmp_path, classifier=False) as (client, parts):
+        await ready(parts, client)
+        headers = {}
+        for name, permissions in (("forger", []), ("admin", ["router:admin"])):
+            key, token = create_key(name, permissions, None, None, 1000)
+            await parts["store"].keys.add_key(key)
+            headers[name] = {"Authorization": f"Bearer {token}"}
+        await parts["keys"].refresh(parts["store"].keys)
+        watch, policy = parts["live"].learning.watch, FreezePolicy(window=20)
+        for _ in range(10):
+            watch.told("forger", is_first=False, is_odd=True, policy=policy)
+
+        for name in ("forger", AGENT):
+            assert (await client.delete(f"/subjects/{name}", headers=headers["forger"])).json()["complete"]
+        assert watch.distrusted == ["forger"]
+        await client.delete("/subjects/forger", headers=headers["admin"])
+        assert watch.distrusted == []
 
 
 @pytest.mark.parametrize("name", ["a%2Fb", "%E8%AE%A2%E5%8D%95%20%3F"])
