@@ -248,9 +248,9 @@ class Learner:
         self._decline.clear()
         return Learnt(self._changed(changed, (), at_ms))
 
-    def forget_caller(self, caller: str, at_ms: int) -> Learnt:
+    def forget_caller(self, caller: str, policy: LearningPolicy, at_ms: int) -> Learnt:
         """The name of a caller is forgotten, what it told counts as far as it does for others: the version stays."""
-        rows: Rows = [*self._memory.evidence.fold_caller(caller, self._fleets.cap)]
+        rows: Rows = [*self._memory.evidence.fold_caller(caller, cap_of(policy))]
         for agent, intent in {(row[:3], row[3]) for row in rows if isinstance(row, WeightRow)}:
             self._fleets.put(agent, intent)
         touched = [agent for agent, state in self._memory.states.items() if state.forget(caller)]

@@ -11,6 +11,7 @@ import orjson
 from feedback.learner import Learner
 from models.events import EVIDENCE_UNIT, WeightRow
 from models.key import ADMIN
+from models.learning_policy import LearningPolicy
 from models.ports import Clock, WeightStore
 from models.subject import Erased, Subject, SubjectRecord, SubjectStore
 from router.journal import Journal
@@ -40,6 +41,7 @@ class Subjects:
         store: the tables.
         weights: where snapshots of the weights are.
         learner: what is learned, in memory.
+        rules: of learning: as far as they let a caller's word count for others, it stays.
         clock: the time.
         journal: has rows on their way to the store.
         live: holds decisions and sessions in memory; None where no service runs here.
@@ -50,6 +52,7 @@ class Subjects:
         store: SubjectStore,
         weights: WeightStore,
         learner: Learner,
+        rules: LearningPolicy,
         clock: Clock,
         journal: Journal,
         live: Live | None,
@@ -57,6 +60,7 @@ class Subjects:
         self._store = store
         self._weights = weights
         self._learner = learner
+        self._rules = rules
         self._clock = clock
         self._journal = journal
         self._live = live
@@ -128,14 +132,16 @@ class Subjects:
         return total, True
 
     async def _erase_name(self, subject: Subject, at_ms: int) -> Erased:
-        learnt = self._learner.forget_caller(subject.name, at_ms)
+        learnt = self._learner.forget_caller(subject.name, self._rules, at_ms)
         if learnt.rows:
             self._journal.put(learnt.rows)
             await self._journal.flush(FLUSH_MS)
         erased = await self._store.erase_name(subject)
         for snapshot in await self._weights.snapshots():
             found = await self._weights.snapshot(snapshot.version, 0)
-            body = None if found is None else await asyncio.to_thread(without_caller, found.body, subject.name)
+            if found is None:
+                continue
+            body = await asyncio.to_thread(without_caller, found.body, subject.name, self._rules)
             if body is not None:
                 await self._store.rewrite_snapshot(snapshot.version, body)
         return erased
@@ -158,14 +164,14 @@ def subject_of(name: str, grants: Grants) -> Subject:
     return Subject(name, None if grants.has(ADMIN) else grants.caller)
 
 
-def without_caller(snapshot: bytes, caller: str) -> bytes | None:
+def without_caller(snapshot: bytes, caller: str, rules: LearningPolicy) -> bytes | None:
     """A snapshot of the weights in which a caller has no name; None where it has none anyway."""
     learner = Learner()
     try:
         learner.restore(snapshot, 0)
     except ValueError:
         return None
-    return learner.snapshot() if learner.forget_caller(caller, 0).rows else None
+    return learner.snapshot() if learner.forget_caller(caller, rules, 0).rows else None
 
 
 def shown(record: SubjectRecord) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from router.cli.existing_store import existing_store, looked_into
+from router.cli.existing_store import existing_store, looked_into, stored_policy
 from router.cli.keys import JsonOption, StoreOption
 from router.cli.output import UNUSABLE, emit_json, fail, say, store_url
 
@@ -119,6 +119,7 @@ async def _subjects(store: Store) -> AsyncIterator[Subjects]:
 
     learner = Learner()
     learner.load(*await store.weights.load())
+    rules = (await stored_policy(store)).learning
     journal = Journal(store.records, max_rows=_JOURNAL_ROWS, batch=_JOURNAL_ROWS, wait_ms=_JOURNAL_WAIT_MS)
-    yield Subjects(store.subjects, store.weights, learner, SystemClock(), journal, None)
+    yield Subjects(store.subjects, store.weights, learner, rules, SystemClock(), journal, None)
     await journal.aclose()

@@ -100,7 +100,8 @@ def _name(context: Context) -> str:
 def _subjects(context: Context) -> Subjects:
     parts = context.parts
     store, live = parts["store"], parts["live"]
-    return Subjects(store.subjects, store.weights, live.learning.learner, parts["clock"], parts["journal"], live.live)
+    learner, rules = live.learning.learner, parts["registry"].snapshot.policy.learning
+    return Subjects(store.subjects, store.weights, learner, rules, parts["clock"], parts["journal"], live.live)
 
 
 def _json(value: Any) -> Response:

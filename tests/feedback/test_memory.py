@@ -246,7 +246,7 @@ def test_a_name_that_is_taken_out_of_a_snapshot_leaves_its_version() -> None:
     own = taught(120)
     again = Learner()
     again.restore(own.snapshot(), at_ms=0)
-    again.forget_caller("c1", at_ms=0)
+    again.forget_caller("c1", POLICY, at_ms=0)
 
     assert again.version == own.version == 120
     assert b"c1" not in zlib.decompress(again.snapshot())
@@ -298,11 +298,25 @@ def test_a_row_that_cannot_be_read_is_named(body: str) -> None:
 def test_a_forgotten_caller_is_in_no_row_and_its_evidence_stays() -> None:
     own = taught(300)
     before = answers(own)
-    learnt = own.forget_caller("c1", at_ms=9)
+    learnt = own.forget_caller("c1", POLICY, at_ms=9)
 
     assert answers(own) == before
     assert not any("c1" in str(row) for row in own.rows(at_ms=9))
     assert sum(row.n for row in learnt.rows if isinstance(row, WeightRow)) == 0
+
+
+def test_what_a_forgotten_caller_told_stays_as_far_as_the_policy_lets_it_count() -> None:
+    agent, other = (("default", "one", "1.0.0"), ("default", "two", "1.0.0"))
+    told = [WeightRow(*agent, "billing", "c1", 9, 9), WeightRow(*other, "billing", "c2", 9, 9)]
+
+    def left(policy: LearningPolicy) -> tuple[float, float]:
+        own = Learner()
+        own.load(told, [])  # nothing was asked since the start
+        own.forget_caller("c1", policy, at_ms=0)
+        return own.evidence_of(agent, "billing")
+
+    assert left(LearningPolicy(caller_share=1.0)) == (9e-6, 9e-6)
+    assert left(LearningPolicy()) == (0, 0)
 
 
 def test_memory_stays_bounded_whoever_posts() -> None:
