@@ -162,9 +162,8 @@ def test_what_counts_depends_on_the_sums_alone(kept: list[Any], undone: list[Any
     for intent in ("i0", "i1", "i2"):
         counted = plain.counted(AGENT, intent, CAP)
         assert other.counted(AGENT, intent, CAP) == counted
-        n, s = (
-            part + sum([told[place] for told in counted.beyond]) for place, part in enumerate(counted.sums, start=1)
-        )
+        n = counted.sums[0] + sum([told.n for told in counted.beyond])
+        s = counted.sums[1] + sum([told.s for told in counted.beyond])
         assert (n, s) == plain.of(AGENT, intent)
         assert all(0 <= told.s <= told.n for told in counted.beyond)
         assert 0 <= counted.sums[1] <= counted.sums[0]
