@@ -101,36 +101,6 @@ def check_query(request: Request, known: Sequence[str]) -> None:
         for name in wrong[:_MAX_NAMED]
     ]
     what = problems[0] if len(wrong) == 1 else f"{len(wrong)} query parameters are wrong"
-    raise InvalidRequestError(str(what), problems) from None
-
-
-def headers(request: Request, name: bytes) -> list[bytes]:
-    """The values of a header, its name in lower case: without the objects that Starlette makes for a look at one."""
-    return [value for each, value in request.scope["headers"] if each == name]
-
-
-def check_query(request: Request, known: Sequence[str]) -> None:
-    """Refuse query parameters that a call does not know, and those that stand twice: what is ignored is misunderstood.
-
-    Args:
-        request: the request.
-        known: the parameters of the call; none of them is a list.
-
-    Raises:
-        InvalidRequestError: naming each, the first 20 of them.
-    """
-    if not request.scope["query_string"]:
-        return
-    given = Counter(name for name, _ in request.query_params.multi_items())
-    messages = {
-        name: "stands more than once" if name in known else unknown_parameter(name, known)
-        for name, n_times in given.items()
-        if n_times > 1 or name not in known
-    }
-    if not messages:
-        return
-    problems = [FieldProblem(name[:_MAX_NAME_CHARS], told) for name, told in list(messages.items())[:_MAX_NAMED]]
-    what = problems[0] if len(messages) == 1 else f"{len(messages)} query parameters are wrong"
     raise InvalidRequestError(str(what), problems)
 
 
