@@ -118,6 +118,8 @@ def create_app(
             metrics.observe(parts)
             if not keys_enforced(parts):
                 log.warning("keys are off until the first one is made (agency-router keys create): loopback only")
+            elif not parts["keys"].enforced:
+                log.warning("beyond loopback every call needs a key, and there is none: agency-router keys create")
             yield State(parts=parts, metrics=metrics)
 
     endpoints = {(call.method, call.path): handled(call) for call in CALLS if "{" not in call.path}

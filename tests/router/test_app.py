@@ -3,11 +3,11 @@ from __future__ import annotations
 import gc
 from pathlib import Path
 
+import httpx
 import pytest
 
 from router.app import calm_collector
 from router.keys import create_key
-from router.running import Parts
 from tests.router.asgi import speaking
 
 
@@ -38,20 +38,19 @@ async def test_what_is_not_there_is_a_problem_document(
     assert ("Allow" in response.headers) == (status == 405)
 
 
-async def security(tmp_path: Path, parts: Parts) -> list[dict[str, list[str]]]:
-    key, token = create_key("any", (), None, None, now_ms=0)
-    await parts["store"].keys.add_key(key)
-    async with speaking(tmp_path) as (client, _):
-        response = await client.get("/openapi.json", headers={"Authorization": f"Bearer {token}"})
+async def security(client: httpx.AsyncClient, **headers: str) -> list[dict[str, list[str]]]:
+    response = await client.get("/openapi.json", headers=headers)
     found: list[dict[str, list[str]]] = response.json()["paths"]["/route"]["post"]["security"]
     return found
 
 
 async def test_the_document_says_whether_a_key_is_needed_now(tmp_path: Path) -> None:
+    key, token = create_key("any", (), None, None, now_ms=0)
     async with speaking(tmp_path) as (client, parts):
-        open_document = (await client.get("/openapi.json")).json()
-        assert open_document["paths"]["/route"]["post"]["security"] == [{}, {"key": []}]
-        assert await security(tmp_path, parts) == [{"key": []}]
+        assert await security(client) == [{}, {"key": []}]
+        await parts["store"].keys.add_key(key)
+    async with speaking(tmp_path) as (client, _):
+        assert await security(client, Authorization=f"Bearer {token}") == [{"key": []}]
 
 
 @pytest.mark.parametrize(("host", "n_warnings"), [("127.0.0.1", 1), ("localhost", 1), ("::1", 1), ("0.0.0.0", 0)])
@@ -60,6 +59,7 @@ async def test_the_log_says_that_keys_are_off_where_they_are(
 ) -> None:
     async with speaking(tmp_path, host=host) as (client, _):
         assert caplog.text.count("keys are off") == n_warnings
+        assert caplog.text.count("every call needs a key, and there is none") == 1 - n_warnings
         assert (await client.get("/metrics")).status_code == (200 if n_warnings else 401)
 
 
@@ -70,7 +70,7 @@ async def test_the_log_does_not_say_so_where_the_store_holds_a_key(
         await parts["store"].keys.add_key(create_key("any", (), None, None, now_ms=0)[0])
     caplog.clear()
     async with speaking(tmp_path) as (client, _):
-        assert "keys are off" not in caplog.text
+        assert "agency-router keys create" not in caplog.text
         assert (await client.get("/metrics")).status_code == 401
 
 
