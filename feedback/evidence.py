@@ -76,7 +76,7 @@ class Evidence:
         return cell.counted(cap, self.leader(agent[0]))
 
     def leader(self, namespace: str) -> str | None:
-        """Who is in more than two thirds of a namespace's sums by agent, intent and caller, and told as much of them.
+        """Who has told more than two thirds of what is told in a namespace (`feedback.leader`).
 
         The only caller leads, and one whose traffic the fleet has in the main; None is nobody. Outcomes of a few
         agents, however many, make nobody a leader, and neither does one of each.
@@ -143,20 +143,17 @@ class Evidence:
         return WeightRow(*agent, intent, caller, added_n, added_s)
 
     def take_back(self, agent: AgentKey, part: tuple[str, int, int], caller: str) -> list[WeightRow]:
-        """Takes evidence back, as far as there is any: the caller's own first, then that of folded callers."""
+        """Takes evidence back, as far as there is any: the caller's own, or that of folded ones where it has none."""
         intent, n, s = part
         cell = self._agents.get(agent, {}).get(intent)
-        rows = []
-        for name in (caller, "") if caller else ("",):
-            old = ZERO if cell is None else cell.callers.get(name, ZERO)
-            if cell is None or n <= 0 or old[0] <= 0:
-                continue
-            kept_n = max(old[0] - n, 0)
-            new = (kept_n, min(max(old[1] - s, 0), kept_n))
-            self._put(agent, intent, cell, name, new)
-            rows.append(WeightRow(*agent, intent, name, new[0] - old[0], new[1] - old[1]))
-            n, s = n - (old[0] - new[0]), s - (old[1] - new[1])
-        return rows
+        name = caller if cell is not None and caller in cell.callers else ""
+        old = ZERO if cell is None else cell.callers.get(name, ZERO)
+        if cell is None or n <= 0 or old[0] <= 0:
+            return []
+        kept_n = max(old[0] - n, 0)
+        new = (kept_n, min(max(old[1] - s, 0), kept_n))
+        self._put(agent, intent, cell, name, new)
+        return [WeightRow(*agent, intent, name, new[0] - old[0], new[1] - old[1])]
 
     def scale(self, agent: AgentKey, by_n: float, by_s: float) -> list[WeightRow]:
         """All evidence on an agent shrinks: n by the factor `by_n`, s by `by_s`, both 0..1, by_s <= by_n."""

@@ -12,8 +12,8 @@ from models.outcome import OutcomeStatus
 Share = Annotated[float, Field(ge=0, le=1)]
 Confidence = Annotated[float, Field(gt=0, le=1)]
 
-IMPORTED = "import"
-"""The caller of lines that name none."""
+NOBODY = ""
+"""The caller of lines that name none: they are the word of who imports them, and count for everybody."""
 
 
 class PastOutcome(Contract):
@@ -27,7 +27,7 @@ class PastOutcome(Contract):
         reward: what it was worth, 0..1.
         latency_ms: how long the call took; counts as in an outcome, against the timeout of the agent's card.
         quality: how good the answer was, 0..1.
-        caller: in whose name the call was made; its share of the evidence is capped as that of any caller.
+        caller: in whose name the call was made; it is capped as any caller; none is the operator's own word.
         happened_at: epoch, milliseconds; None where it is not known.
     """
 
@@ -41,7 +41,7 @@ class PastOutcome(Contract):
     latency_ms: Annotated[float, Field(ge=0, le=86_400_000)] | None = None
     cost_usd: Annotated[float, Field(ge=0, le=1_000_000)] | None = None
     quality: Share | None = None
-    caller: Annotated[str, Field(min_length=1, max_length=128)] = IMPORTED
+    caller: Annotated[str, Field(min_length=1, max_length=128)] = NOBODY
     happened_at: Annotated[int, Field(ge=0, le=2**53)] | None = None
 
     @model_validator(mode="after")

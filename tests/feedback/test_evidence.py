@@ -134,8 +134,11 @@ def test_a_caller_whose_traffic_the_fleet_mainly_has_leads_it_until_others_have_
     assert evidence.counted(AGENT, "i5", CAP) == Counted((100 * U, 80 * U))
     for nth in range(2, 6):
         post(evidence, "eve", 1, intent=f"i{nth}")
+    assert evidence.leader("default") == "main"
+    for nth in range(2, 6):
+        post(evidence, "eve", 9, intent=f"i{nth}")
     assert evidence.leader("default") is None
-    assert evidence.counted(AGENT, "i5", CAP).sums == (2 * U, round(1.8 * U))
+    assert evidence.counted(AGENT, "i5", CAP).sums == (20 * U, 18 * U)
 
 
 CALLERS = st.sampled_from(["", "ann", "bob", "cid", "dan"])
