@@ -20,6 +20,7 @@ MARGIN = 0.05
 ERRORS = 3.0
 """So many standard errors of the difference beyond the margin make a contradiction."""
 
+
 class Cap(NamedTuple):
     """The limits of the policy.
 

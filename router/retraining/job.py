@@ -11,7 +11,7 @@ from pathlib import Path
 from intent.model_folder import read_manifest
 from models.errors import ModelError
 
-_VERSION = 3
+_VERSION = 4
 """Rises when the same arguments would be worked out otherwise."""
 
 

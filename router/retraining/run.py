@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from intent.embedder import FileRecord
@@ -92,9 +92,9 @@ class Run:
         plan, outcomes = self._gathered(state)
         part = part_of(outcomes)
         vectors = self._embedded(state, [*plan.texts(), *part.texts])
-        before = self._before(state, plan, vectors)
-        after = self._after(state, plan, vectors)
         success = self._success(state, part, outcomes.left_out, vectors)
+        before = self._before(state, plan, vectors)
+        after = self._after(state, plan, vectors, success)
         report = self._examined(state, plan, vectors, before, after, success)
         self._written(state, after, report)
         state.close()
@@ -130,13 +130,15 @@ class Run:
         if self.job.base is not None:
             return load_heads(self.job.base, encoder_id=self.embedder.encoder_id)
         cards_only = Plan(plan.made_at, cards=plan.cards)
-        return self._fitted("before", state.before, cards_only, vectors)
+        return self._fitted("before", state.before, cards_only, vectors, always_encoded=False)
 
-    def _after(self, state: State, plan: Plan, vectors: VectorCache) -> Heads:
-        return self._fitted("after", state.after, plan, vectors)
+    def _after(self, state: State, plan: Plan, vectors: VectorCache, success: SuccessExam) -> Heads:
+        # success heads are asked about vectors alone: words that tell the intent do not tell who does it well
+        return self._fitted("after", state.after, plan, vectors, always_encoded=success.is_kept)
 
-    def _fitted(self, step: str, folder: Path, plan: Plan, vectors: VectorCache) -> Heads:
+    def _fitted(self, step: str, folder: Path, plan: Plan, vectors: VectorCache, *, always_encoded: bool) -> Heads:
         """Heads fitted on a plan, and kept."""
+        from intent.fit_multi import ALWAYS_ENCODED
         from intent.multi import Multi
         from intent.train import train
 
@@ -160,7 +162,7 @@ class Run:
                 metrics=metrics,
                 made_by="retrain",
             )
-            save_heads(found.heads, folder, origin)
+            save_heads(replace(found.heads, early=ALWAYS_ENCODED) if always_encoded else found.heads, folder, origin)
             self._tell(f"fit_{step}")
         return load_heads(folder)
 

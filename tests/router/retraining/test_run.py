@@ -35,7 +35,7 @@ ODD = "the paper with the sum on it, for my files"
 """What nobody has told of: it shares no word with the right intent."""
 
 GOLDEN = [(f"{text} today", intent) for intent, texts in TEXTS.items() for text in texts]
-STEPS = ["gather", "embed", "fit_before", "fit_after", "fit_success", "exam", "write"]
+STEPS = ["gather", "embed", "fit_success", "fit_before", "fit_after", "exam", "write"]
 
 
 class StoppedError(Exception):

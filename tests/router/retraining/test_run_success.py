@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from intent.dummy_embedder import DummyEmbedder
-from intent.model_folder import MANIFEST_FILE, SUCCESS_FILE, read_manifest
+from intent.model_folder import MANIFEST_FILE, SUCCESS_FILE, load_heads, read_manifest
 from models.errors import ModelError
 from models.exam_report import EXAM_FILE
 from router.retraining.job import Job
@@ -30,6 +30,8 @@ def test_outcomes_become_success_heads_that_are_named_in_the_manifest(tmp_path: 
     heads = load_success(out, encoder_id=DummyEmbedder().encoder_id)
     assert heads is not None
     assert heads.n_outcomes.tolist() == [600, 600]
+    # whatever words alone would tell: without a vector nobody could ask the heads
+    assert load_heads(out).early > 1
     assert SUCCESS_FILE in manifest.files
     assert manifest.made_by == "retrain"
     assert report_of(out).model_digest == manifest.digest
@@ -39,6 +41,7 @@ def test_outcomes_become_success_heads_that_are_named_in_the_manifest(tmp_path: 
     (tmp_path / "next").mkdir()
     retrain(make_store(tmp_path / "next", some_outcomes()), out)
     assert load_success(out) is None
+    assert load_heads(out).early <= 1
     assert report_of(out).success is not None
 
 
