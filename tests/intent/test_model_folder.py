@@ -149,7 +149,7 @@ def test_the_way_out_is_the_command_that_made_the_folder_or_both_where_it_is_not
         (tmp_path / made_by / ARRAYS_FILE).unlink()
         with pytest.raises(ModelError, match=told):
             load_heads(tmp_path / made_by)
-    with pytest.raises(ModelError, match="`agency-router train` or `agency-router retrain`$"):
+    with pytest.raises(ModelError, match=r"`agency-router train` or `agency-router retrain`$"):
         load_heads(tmp_path)
 
 
