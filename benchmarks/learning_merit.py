@@ -25,13 +25,10 @@ from intent.exam import expected_calibration_error
 from models.learning_policy import LearningMode, LearningPolicy
 
 _MODES: tuple[LearningMode, ...] = ("exploit", "explore")
-MAX_SEEDS = 5
-"""MMLU has 12,747 rows."""
 
 
 def merit_row(report: Report, data: LearningData, cache: Path, n_seeds: int) -> None:
     """ECE of every table."""
-    n_seeds = min(n_seeds, MAX_SEEDS)
     report.section(f"calibration of merit, {n_seeds} orders of each table")
     nine = data.nine("all")
     readings, _ = read_by_others(data.vectors, nine, cache)
