@@ -23,6 +23,12 @@ QUEUE = "router:queue"
 REVIEW = "router:review"
 """Permission to see corrections, and to accept and reject them."""
 
+OWN_PREFIX = "router:"
+"""How the router's own permissions begin; what begins otherwise is for cards and policies to say."""
+
+OWN_PERMISSIONS = (ADMIN, READ, HEARTBEAT, QUEUE, REVIEW)
+"""All that begin with `OWN_PREFIX` and mean something."""
+
 
 class Key(Contract):
     """A stored key; the secret itself is never stored.

@@ -10,16 +10,43 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
+from pydantic import field_validator
+
 from models.errors import RouterError
-from models.key import Key
+from models.key import OWN_PERMISSIONS, OWN_PREFIX, Key
 from models.ports import Clock, KeyStore
 from router.clock import SystemClock
+from router.field_problems import closest
 
 log = logging.getLogger(__name__)
 
 _TOKEN = re.compile(r"ar_([0-9a-f]{16})_([0-9a-f]{64})")
 _NOBODY = "0" * 64
 """A digest that no secret is known to have, compared where there is no key to compare with."""
+
+
+class _NewKey(Key):
+    """A key as it may be made today; those that are stored already stay as they are."""
+
+    @field_validator("name")
+    @classmethod
+    def _can_be_typed(cls, name: str) -> str:
+        if not name.isprintable() or name != name.strip():
+            raise ValueError("1 to 128 characters, no control characters among them and no blank at either end")
+        return name
+
+    @field_validator("permissions")
+    @classmethod
+    def _own_ones_are_known(cls, permissions: frozenset[str]) -> frozenset[str]:
+        for each in sorted(permissions):
+            if each.startswith(OWN_PREFIX) and each not in OWN_PERMISSIONS:
+                meant = closest(
+                    each.removeprefix(OWN_PREFIX), [name.removeprefix(OWN_PREFIX) for name in OWN_PERMISSIONS]
+                )
+                asked = "" if meant is None else f"did you mean {OWN_PREFIX}{meant}? "
+                known = ", ".join(OWN_PERMISSIONS)
+                raise ValueError(f"{each!r} is no permission of the router; {asked}Known are {known}")
+        return permissions
 
 
 def create_key(
@@ -39,10 +66,11 @@ def create_key(
         now_ms: epoch, milliseconds.
 
     Raises:
-        ValidationError: pydantic's, where a field has a form that `Key` refuses.
+        ValidationError: pydantic's, where a field has a form that `Key` refuses, the name holds what cannot be typed,
+            or a permission begins with `router:` and is none of the router's.
     """
     key_id, secret = secrets.token_hex(8), secrets.token_hex(32)
-    key = Key(
+    made = _NewKey(
         key_id=key_id,
         name=name,
         secret_sha256=_digest(secret),
@@ -51,7 +79,7 @@ def create_key(
         callers=None if callers is None else frozenset(callers),
         created_at=now_ms,
     )
-    return key, f"ar_{key_id}_{secret}"
+    return Key(**dict(made)), f"ar_{key_id}_{secret}"
 
 
 class KeyRing:

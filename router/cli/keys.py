@@ -24,7 +24,7 @@ StoreOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 _RIGHT = {
-    "name": ("NAME", "1 to 128 characters"),
+    "name": ("NAME", "1 to 128 characters, no control characters among them and no blank at either end"),
     "permissions": ("--permission", "1 to 128 visible ASCII characters without spaces, such as user:erase"),
     "namespaces": ("--namespace", "letters, digits, '.', '_', '-' in parts divided by '/', such as prod/commerce"),
     "callers": ("--caller", "an agent id: 1 to 128 letters, digits, '.', '_', ':', '@', '-', such as order-agent"),
@@ -145,5 +145,8 @@ def _explain(error: ValidationError) -> str:
     lines = []
     for problem in error.errors(include_url=False):
         option, right = _RIGHT[str(problem["loc"][0])]
-        lines.append(f"{option} {problem['input']!r} is not valid: {right}")
+        if option == "--permission" and problem["type"] == "value_error":
+            lines.append(f"{option}: {problem['ctx']['error']}")
+        else:
+            lines.append(f"{option} {problem['input']!r} is not valid: {right}")
     return "\n".join(lines)

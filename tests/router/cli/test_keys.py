@@ -53,6 +53,11 @@ def test_a_key_made_on_a_fresh_store_authenticates_with_what_it_was_granted(url:
     assert (key.namespaces, key.callers) == (frozenset({"prod"}), frozenset({"a-b"}))
 
 
+def test_names_with_blanks_inside_and_permissions_of_ones_own_stay_free(url: str) -> None:
+    made = read("create", "Küche Süd", "--permission", "routers:foo", "--permission", "router", "--store", url)
+    assert (made["name"], made["permissions"]) == ("Küche Süd", ["router", "routers:foo"])
+
+
 def test_without_options_a_key_has_no_permissions_and_goes_anywhere_as_anyone(url: str) -> None:
     key = authenticate(url, read("create", "shop", "--store", url)["key"])
     assert key is not None
@@ -101,7 +106,14 @@ def test_a_revoked_key_no_longer_authenticates_and_frees_its_name(url: str) -> N
         (["shop", "--permission", ""], ["--permission", "''"]),
         (["shop", "--namespace", "a//b"], ["--namespace", "'a//b'", "prod/commerce"]),
         (["shop", "--caller", "-x y", "--namespace", "ü"], ["--caller", "--namespace", "order-agent"]),
+        (
+            ["shop", "--permission", "router:reed", "--permission", "shop:any"],
+            ["--permission: 'router:reed' is no permission", "did you mean router:read?", "router:admin, router:read"],
+        ),
+        (["shop", "--permission", "router:foo"], ["'router:foo'", "router; Known are router:admin", "router:review"]),
         ([""], ["NAME", "1 to 128 characters"]),
+        (["bad name\nx"], ["NAME 'bad name\\nx'", "no control characters"]),
+        ([" shop"], ["NAME ' shop'", "no blank at either end"]),
         (["\udcff"], ["NAME"]),
     ],
 )
