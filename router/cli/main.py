@@ -22,12 +22,14 @@ from router.cli import (
     trace,
     train,
 )
+from router.cli.settings import known_environment
 
 app = typer.Typer(
     name="agency-router",
     help="Which agent should get this request, may it, can it take it now, and what does it cost?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    callback=known_environment,
 )
 app.command("serve")(serve.serve)
 app.command("route")(route.route)

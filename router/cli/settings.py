@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from router.cli.output import fail
 
 if TYPE_CHECKING:
     from models.settings import Settings
+
+
+def known_environment() -> None:
+    """End the command where the environment sets what is no setting: by a misspelt name the default stays in force."""
+    prefix = "AGENCY_ROUTER_"
+    found = [name for name in os.environ if name.upper().startswith(prefix)]
+    if not found:
+        return
+    from models.settings import Settings
+    from router.field_problems import closest
+
+    known = [prefix + name.upper() for name in Settings.model_fields]
+    wrong = []
+    for name in sorted(found):
+        if name.upper() not in known:
+            meant = closest(name.upper().removeprefix(prefix), Settings.model_fields)
+            asked = "" if meant is None else f"; did you mean {prefix}{meant.upper()}?"
+            wrong.append(f"the environment's {name} is no setting{asked}")
+    if wrong:
+        fail("settings: " + "; ".join([*wrong, "unset it, or see docs/settings.md for what there is"]), 2)
 
 
 def settings_of(**given: Any) -> Settings:

