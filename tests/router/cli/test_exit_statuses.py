@@ -49,11 +49,9 @@ def replays(folder: Path) -> Commands:
     altered(bad, "UPDATE decisions SET inputs = replace(inputs, '\"seed\":', '\"seed\":1') WHERE 1")
     equal, alone = folder / "equal.db", ["--store", f"sqlite:///{folder}/equal.db"]
     shutil.copy(good, equal)
-    # another encoder is at hand: what was read cannot be replayed, and goes in the way in which age takes it
+    # another encoder is at hand: what was read cannot be replayed; here it goes in the way in which age takes it
     altered(equal, "UPDATE seals SET salt = NULL, erased_at = 5 WHERE decision_id <> ?", ids["selected"])
     altered(equal, "DELETE FROM decisions WHERE decision_id <> ?", ids["selected"])
-    only = folder / "only.db"
-    shutil.copy(folder / "empty.db", only)
     whole, spoilt, none = (["--store", f"sqlite:///{path}"] for path in (good, bad, folder / "none.db"))
     one = ids["selected"]
     return {
@@ -64,10 +62,10 @@ def replays(folder: Path) -> Commands:
             3: ["replay", ids["read"], *whole],
         },
         "replay --all": {
-            0: ["replay", "--all", "--store", f"sqlite:///{only}"],
+            0: ["replay", "--all", *alone],
             1: ["replay", "--all", *spoilt],
             2: ["replay", "--all", *none],
-            3: ["replay", "--all", *alone],
+            3: ["replay", "--all", *whole],
         },
         "replay --chain": {
             0: ["replay", "--chain", *whole],

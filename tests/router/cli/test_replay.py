@@ -91,11 +91,29 @@ def test_records_without_a_seal_are_told_and_only_those_that_ought_to_have_one_a
     assert told["unsealed"] == {"n_before_seals": 1, "n_lost": 1, "examples": ["old"]}
 
 
+def test_erased_records_are_counted_and_are_no_reason_to_fail(
+    made: tuple[Path, dict[str, str]], tmp_path: Path
+) -> None:
+    store, ids = made
+    copy, url = tmp_path / "store.db", f"sqlite:///{tmp_path}/store.db"
+    shutil.copy(store, copy)
+    altered(copy, "UPDATE seals SET salt = NULL, erased_at = 5 WHERE decision_id <> ?", ids["selected"])
+    altered(copy, "DELETE FROM decisions WHERE decision_id <> ?", ids["selected"])
+    code, out, _ = invoke("--all", "--store", url, "--json")
+    n_erased = json.loads(out)["chain"]["n_seals"] - 1
+    assert (n_erased >= len(ids) - 1, code, json.loads(out)["verdicts"]) == (True, 0, {"equal": 1, "erased": n_erased})
+    code, _, errors = invoke("--all", "--store", url)
+    assert (code, f"{n_erased} records were erased, or dropped at their age" in errors) == (0, True)
+    code, _, errors = invoke(ids["read"], "--store", url)
+    assert (code, errors.startswith(f"{ids['read']}: erased, or dropped at its age, at 1970-")) == (3, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ((), "name a DECISION_ID"),
-        (("d1", "--all"), "name a DECISION_ID"),
+        (("d1", "--all"), "only one of DECISION_ID, --all and --chain"),
+        (("--all", "--chain"), "only one of DECISION_ID, --all and --chain"),
         (("d1", "--limit", "3"), "--limit goes with --all"),
     ],
 )
