@@ -46,10 +46,12 @@ class PastOutcome(Contract):
 
     @model_validator(mode="after")
     def _one_of_each(self) -> PastOutcome:
-        if (self.intent is None) == (self.intents is None):
-            raise ValueError("one of 'intent' and 'intents' is needed, not both")
-        if (self.status is None) == (self.reward is None):
-            raise ValueError("one of 'status' and 'reward' is needed, not both")
+        for one, other in (("intent", "intents"), ("status", "reward")):
+            n_given = [getattr(self, name) is not None for name in (one, other)].count(True)
+            if n_given == 2:
+                raise ValueError(f"only one of '{one}' and '{other}' may be given")
+            if not n_given:
+                raise ValueError(f"'{one}' or '{other}' is needed")
         return self
 
     @property

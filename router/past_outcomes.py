@@ -53,12 +53,14 @@ class Taught(NamedTuple):
         n_learned: outcomes that count.
         n_not_charged: outcomes that say nothing of the agent.
         unknown: agents that no card has, by name.
+        unserved: intents that the card of their agent does not serve, each with the agent, by name.
     """
 
     rows: list[Row]
     n_learned: int
     n_not_charged: int
     unknown: list[str]
+    unserved: list[str]
 
 
 def check(path: Path, told: Callable[[int], None]) -> Checked:
@@ -126,7 +128,9 @@ def teach(
     newest = _newest(known)
     sums: dict[tuple[str, ...], list[int]] = {}
     states: dict[tuple[str, ...], LearnerRow] = {}
+    served = {key: {each.intent for each in card.capabilities} for key, card in known.items()}
     unknown: set[str] = set()
+    unserved: set[str] = set()
     n_learned = n_not_charged = 0
     for past in outcomes:
         version = past.version or newest.get((past.namespace, past.agent_id), _UNKNOWN_VERSION)
@@ -134,6 +138,8 @@ def teach(
         card = known.get(agent)
         if card is None:
             unknown.add("/".join(agent))
+        else:
+            unserved.update(f"{intent} of {'/'.join(agent)}" for intent, _ in past.read if intent not in served[agent])
         worth = _worth(past, card, policy)
         if worth is None:
             n_not_charged += 1
@@ -143,7 +149,7 @@ def teach(
         lesson = Lesson(agent, past.read, worth, past.caller, None, past.cost_usd, at_ms)
         _collect(learner.learn_one(lesson, rules).rows, sums, states)
     rows: list[Row] = [WeightRow(*key, *found) for key, found in sums.items()]  # type: ignore[arg-type]
-    return Taught([*rows, *states.values()], n_learned, n_not_charged, sorted(unknown))
+    return Taught([*rows, *states.values()], n_learned, n_not_charged, sorted(unknown), sorted(unserved))
 
 
 def _collect(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from router.cli.evaluate_policy import since_ms
-from router.cli.output import UNUSABLE, emit_json, fail, say, table
+from router.cli.output import UNUSABLE, emit_json, fail, say, store_url, table
 from router.cli.training import bar, embedder_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,12 @@ _MANY = 3000
 
 
 def failures(
-    log: Annotated[str, typer.Option("--log", help="Store URL of the service whose failures are looked at.")],
+    log: Annotated[
+        str | None,
+        typer.Option(
+            "--log", envvar="AGENCY_ROUTER_STORE", help="Store URL of the service whose failures are looked at."
+        ),
+    ] = None,
     since: Annotated[
         str | None, typer.Option(help="Only from then on: 2026-01-31, 2026-01-31T08:00, or 7d, 12h, 90m ago.")
     ] = None,
@@ -43,7 +48,7 @@ def failures(
         # told before the minutes that clustering may take
         fail(f"--html: {html} cannot be written; name a file in a folder that there is", UNUSABLE)
     try:
-        told = _clustered(log, from_ms, min_size)
+        told = _clustered(store_url(log), from_ms, min_size)
         if html is not None:
             _write(html, told)
     except RouterError as error:

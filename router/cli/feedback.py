@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
@@ -43,8 +43,9 @@ def import_outcomes(
         fail(str(error))
     if as_json:
         told: dict[str, Any] = {"file": str(file), "store": url, "sha256": checked.sha256, "n_lines": checked.n_lines}
-        n_learned, n_not_charged, unknown = (0, 0, []) if taught is None else taught[1:]
+        n_learned, n_not_charged, unknown, unserved = (0, 0, [], []) if taught is None else taught[1:]
         counts = {"n_learned": n_learned, "n_not_charged": n_not_charged, "unknown_agents": unknown}
+        counts["unserved_intents"] = unserved
         emit_json({**told, "is_new": taught is not None, **counts})
     elif taught is None:
         say(f"{file} was imported before: nothing is changed.")
@@ -56,10 +57,17 @@ def _say(file: Path, checked: Checked, taught: Taught) -> None:
     others = f"{taught.n_not_charged} say nothing of agents"
     say(f"{taught.n_learned} of {checked.n_lines} outcomes of {file} count, {others}.")
     if taught.unknown:
-        named = ", ".join(taught.unknown[:_MAX_NAMED])
-        more = "" if len(taught.unknown) <= _MAX_NAMED else f" and {len(taught.unknown) - _MAX_NAMED} more"
-        say(f"No card is stored of: {named}{more}. What they did counts once there is one of the same version.")
+        named = _named(taught.unknown)
+        say(f"No card is stored of: {named}. What they did counts once there is one of the same version.")
+    if taught.unserved:
+        named = _named(taught.unserved)
+        say(f"Not served by the agent's card ({len(taught.unserved)}): {named}. What they did counts once it is.")
     say("A service that runs goes by it after its next start.")
+
+
+def _named(names: Sequence[str]) -> str:
+    more = "" if len(names) <= _MAX_NAMED else f" and {len(names) - _MAX_NAMED} more"
+    return ", ".join(names[:_MAX_NAMED]) + more
 
 
 async def _import(url: str, file: Path) -> tuple[Checked, Taught | None]:

@@ -63,9 +63,10 @@ def test_the_digest_is_that_of_the_content(tmp_path: Path) -> None:
         ({**DONE, "agent_id": "a b"}, "line 2 of FILE, agent_id: 'a b' is no agent id"),
         ({**DONE, "statuss": "failed"}, "line 2 of FILE, statuss: unknown field; did you mean 'status'?"),
         ({**DONE, "status": "well"}, "line 2 of FILE, status: expected one of 'succeeded'"),
-        ({**DONE, "intents": {"refund": 0.5}}, "one of 'intent' and 'intents' is needed, not both"),
-        ({"agent_id": "a", "status": "failed"}, "one of 'intent' and 'intents' is needed, not both"),
-        ({"agent_id": "a", "intent": "refund"}, "one of 'status' and 'reward' is needed, not both"),
+        ({**DONE, "intents": {"refund": 0.5}}, "only one of 'intent' and 'intents' may be given"),
+        ({"agent_id": "a", "status": "failed"}, "'intent' or 'intents' is needed"),
+        ({"agent_id": "a", "intent": "refund"}, "'status' or 'reward' is needed"),
+        ({**DONE, "reward": 1}, "only one of 'status' and 'reward' may be given"),
         ({**DONE, "happened_at": -1}, "line 2 of FILE, happened_at"),
         ('{"agent_id": "a", "intent": "refund", "status": "failed", "cost_usd": 1e400}', "line 2 of FILE, cost_usd"),
         ("x" * (MAX_LINE_BYTES + 5), f"line 2 of FILE: is longer than {MAX_LINE_BYTES} bytes"),
@@ -99,6 +100,14 @@ def test_past_outcomes_count_as_if_they_had_just_come() -> None:
     assert learner.evidence_of(("default", "a", "1.10.0"), "refund") == (2.0, 1.0)
     assert learner.evidence_of(("default", "a", "1.2.0"), "refund") == (1.0, 0.5)
     assert (found.n_learned, found.n_not_charged, found.unknown) == (3, 0, [])
+
+
+def test_intents_that_the_card_does_not_serve_count_and_are_named() -> None:
+    other = {"agent_id": "a", "version": "1.2.0", "intents": {"refund": 0.6, "billing": 0.2}, "reward": 1.0}
+    learner, found = taught({**DONE, "version": "1.2.0"}, other, other, {**DONE, "agent_id": "nobody"})
+    assert (found.n_learned, found.unknown) == (4, ["default/nobody/0.0.0"])
+    assert found.unserved == ["billing of default/a/1.2.0"]
+    assert learner.evidence_of(("default", "a", "1.2.0"), "billing") == (0.5, 0.5)
 
 
 def test_soft_intents_share_an_outcome() -> None:

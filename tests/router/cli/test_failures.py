@@ -74,6 +74,14 @@ def test_a_log_without_failures_is_told_with_exit_0(tmp_path: Path, url: str) ->
         assert invoke("--log", url, "--since", since)[:2] == (0, "nothing failed among 0 outcome(s)\n")
 
 
+def test_the_store_is_that_of_the_environment_if_none_is_named(url: str, tmp_path: Path) -> None:
+    env = {"COLUMNS": "200", "AGENCY_ROUTER_STORE": f"sqlite:///{tmp_path / 'none.db'}"}
+    result = CliRunner().invoke(app, ["failures", "--since", "2100-01-01"], env=env)
+    assert (result.exit_code, "none.db" in result.stderr) == (2, True)
+    result = CliRunner().invoke(app, ["failures", "--since", "2100-01-01"], env={**env, "AGENCY_ROUTER_STORE": url})
+    assert (result.exit_code, result.stdout) == (0, "nothing failed among 0 outcome(s)\n")
+
+
 def test_what_cannot_be_used_is_named(tmp_path: Path, url: str) -> None:
     code, out, errors = invoke("--log", f"sqlite:///{tmp_path / 'none.db'}")
     assert (code, out) == (2, "")

@@ -103,9 +103,11 @@ def test_a_second_file_adds_to_the_first(url: str, tmp_path: Path) -> None:
 
 
 def test_people_are_told_what_counts_and_when(url: str, tmp_path: Path) -> None:
-    code, out, errors = invoke("import", past(tmp_path, DONE, {**DONE, "agent_id": "new"}), "--store", url)
+    lines = (DONE, {**DONE, "agent_id": "new"}, {**DONE, "intent": "pya"})
+    code, out, errors = invoke("import", past(tmp_path, *lines), "--store", url)
     assert (code, out) == (0, "")
-    assert "2 of 2 outcomes" in errors
+    assert "3 of 3 outcomes" in errors
+    assert f"Not served by the agent's card (1): pya of {'/'.join(AGENT)}. What they did counts once it is." in errors
     assert "No card is stored of: default/new/0.0.0" in errors
     assert "A service that runs goes by it after its next start." in errors
 
