@@ -43,9 +43,9 @@ class _NewKey(Key):
                 meant = closest(
                     each.removeprefix(OWN_PREFIX), [name.removeprefix(OWN_PREFIX) for name in OWN_PERMISSIONS]
                 )
-                asked = "" if meant is None else f"did you mean {OWN_PREFIX}{meant}? "
+                asked = "known" if meant is None else f"did you mean {OWN_PREFIX}{meant}? Known"
                 known = ", ".join(OWN_PERMISSIONS)
-                raise ValueError(f"{each!r} is no permission of the router; {asked}Known are {known}")
+                raise ValueError(f"{each!r} is no permission of the router; {asked} are {known}")
         return permissions
 
 

@@ -25,7 +25,7 @@ def known_environment() -> None:
     for name in sorted(found):
         if name.upper() not in known:
             meant = closest(name.upper().removeprefix(prefix), Settings.model_fields)
-            asked = "" if meant is None else f"; did you mean {prefix}{meant.upper()}?"
+            asked = "" if meant is None else f" (did you mean {prefix}{meant.upper()}?)"
             wrong.append(f"the environment's {name} is no setting{asked}")
     if wrong:
         fail("settings: " + "; ".join([*wrong, "unset it, or see docs/settings.md for what there is"]), 2)

@@ -110,7 +110,7 @@ def test_a_revoked_key_no_longer_authenticates_and_frees_its_name(url: str) -> N
             ["shop", "--permission", "router:reed", "--permission", "shop:any"],
             ["--permission: 'router:reed' is no permission", "did you mean router:read?", "router:admin, router:read"],
         ),
-        (["shop", "--permission", "router:foo"], ["'router:foo'", "router; Known are router:admin", "router:review"]),
+        (["shop", "--permission", "router:foo"], ["'router:foo'", "router; known are router:admin", "router:review"]),
         ([""], ["NAME", "1 to 128 characters"]),
         (["bad name\nx"], ["NAME 'bad name\\nx'", "no control characters"]),
         ([" shop"], ["NAME ' shop'", "no blank at either end"]),

@@ -47,7 +47,7 @@ def test_what_the_environment_sets_and_is_no_setting_is_refused_with_the_nearest
     result = CliRunner().invoke(app, command, env=env)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
-        "error: settings: the environment's AGENCY_ROUTER_STORES is no setting; did you mean AGENCY_ROUTER_STORE?;"
+        "error: settings: the environment's AGENCY_ROUTER_STORES is no setting (did you mean AGENCY_ROUTER_STORE?);"
         " the environment's AGENCY_ROUTER_ZZZ is no setting; unset it, or see docs/settings.md for what there is\n"
     )
 
