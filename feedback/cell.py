@@ -39,6 +39,10 @@ class Counted(NamedTuple):
     beyond: tuple[Told, ...] = ()
     odd: frozenset[str] = frozenset()
 
+    def beyond_of(self, caller: str) -> Sums:
+        """What counts for this caller alone."""
+        return next((told[1:] for told in self.beyond if told.caller == caller), ZERO)
+
 
 class _Rest(NamedTuple):
     """Of those who are not odd.

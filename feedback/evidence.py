@@ -54,13 +54,6 @@ class Evidence:
         # made as sums change, so that all of them can be copied at once
         self._rows: dict[tuple[AgentKey, str, str], WeightRow] = {}
 
-    def __contains__(self, agent: AgentKey) -> bool:
-        return agent in self._agents
-
-    def agents(self) -> list[AgentKey]:
-        """All agents with evidence."""
-        return list(self._agents)
-
     def of(self, agent: AgentKey, intent: str) -> Sums:
         """The sums of all that was told of an agent's intent."""
         cells = self._agents.get(agent)
@@ -194,7 +187,7 @@ class Evidence:
         """Makes a caller's sums the caller ""'s, as far as they count for others."""
         cell = self._agents[agent][intent]
         n, s = cell.callers[caller]
-        over_n, over_s = next((e[1:] for e in self.counted(agent, intent, cap).beyond if e.caller == caller), ZERO)
+        over_n, over_s = self.counted(agent, intent, cap).beyond_of(caller)
         kept = (n - over_n, s - over_s)
         others_n, others_s = cell.callers.get("", ZERO)
         self._put(agent, intent, cell, "", (others_n + kept[0], others_s + kept[1]))

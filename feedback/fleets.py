@@ -28,16 +28,12 @@ class _Rules(NamedTuple):
 class Fleets:
     """A fleet by namespace, made when it is asked for; what is learned later is put into it.
 
-    Attributes:
-        cap: on callers, of the policy that was last worked by; as shipped before that.
-
     Args:
         memory: what is known.
     """
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self.cap = cap_of(LearningPolicy())
         self._declared: dict[str, dict[AgentKey, dict[str, float]]] = {}
         self._made: dict[str, tuple[_Rules, Fleet]] = {}
 
@@ -64,7 +60,6 @@ class Fleets:
         known = self._made.get(namespace)
         if known is not None and known[0] == rules:
             return known[1]
-        self.cap = rules.cap
         fleet = Fleet(self._declared.get(namespace, {}), rules.intent_prior)
         for agent, intent in fleet.cells():
             fleet.put(agent, intent, self._memory.counted(agent, intent, rules.inherit, rules.cap))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from feedback.caller_cap import cap_of
+from feedback.caller_cap import Cap, cap_of
 from feedback.decline import Decline
 from feedback.drift import limit_on
 from feedback.evidence import MAX_CALLER_CELLS, split
@@ -103,13 +103,13 @@ class Learner:
         """Takes an outcome; while frozen it changes nothing."""
         if self.is_frozen:
             return Learnt([])
-        memory, agent, caller = self._memory, lesson.agent, lesson.caller
+        memory, agent, caller, cap = self._memory, lesson.agent, lesson.caller, cap_of(policy)
         rows: Rows = []
         decayed = self._decline.decay(agent[0], policy, rows, agent)
         self._fleets.meet(agent)
         expected = self._fleets.of(agent[0], policy).expected(agent, lesson.intents, policy, caller)
-        limit = self._limit_on(lesson, policy)
-        contribution, n_counted = self._grow(lesson, policy, rows)
+        limit = self._limit_on(lesson, policy, cap)
+        contribution, n_counted = self._grow(lesson, cap, rows)
         if lesson.features is not None and policy.exponents:
             exponents = memory.exponents.setdefault(agent[0], Exponents())
             weight = min(max(n_counted / EVIDENCE_UNIT, 0.0), 1.0)
@@ -117,7 +117,7 @@ class Learner:
             rows.append(memory.namespace_row(agent[0], lesson.at_ms))
         state = memory.state(agent)
         if lesson.cost_usd is not None and not lesson.is_amended:
-            state.costs.learn_one(lesson.cost_usd, caller, memory.evidence.of_caller(agent, caller, cap_of(policy)))
+            state.costs.learn_one(lesson.cost_usd, caller, memory.evidence.of_caller(agent, caller, cap))
         is_alarm = False
         if policy.drift.enabled and expected is not None and not lesson.is_amended:
             was_demoted = state.drift.is_demoted
@@ -126,7 +126,7 @@ class Learner:
                 self._decline.demote(agent, policy, rows)
             elif was_demoted and not state.drift.is_demoted:
                 memory.note_demoted(agent)
-        self._fold(policy, rows)
+        rows += self._followed(memory.evidence.fold(cap))
         return Learnt(self._changed(rows, {agent, *decayed}, lesson.at_ms), contribution, is_alarm)
 
     def unlearn_one(self, contribution: Mapping[str, Any], policy: LearningPolicy, at_ms: int) -> Learnt:
@@ -215,9 +215,9 @@ class Learner:
         self._fleets.clear()
         self._decline.clear()
 
-    def merge(self, rows: Iterable[WeightRow | LearnerRow], at_ms: int) -> Learnt:
+    def merge(self, rows: Iterable[WeightRow | LearnerRow], policy: LearningPolicy, at_ms: int) -> Learnt:
         """Adds what another process has learned from other outcomes, as its `rows` say."""
-        changed = self._memory.merge(rows, self._fleets.cap, at_ms)
+        changed = self._memory.merge(rows, cap_of(policy), at_ms)
         self._fleets.clear()
         return Learnt(self._changed(changed, (), at_ms))
 
@@ -250,23 +250,21 @@ class Learner:
 
     def forget_caller(self, caller: str, policy: LearningPolicy, at_ms: int) -> Learnt:
         """The name of a caller is forgotten, what it told counts as far as it does for others: the version stays."""
-        rows: Rows = [*self._memory.evidence.fold_caller(caller, cap_of(policy))]
-        for agent, intent in {(row[:3], row[3]) for row in rows if isinstance(row, WeightRow)}:
-            self._fleets.put(agent, intent)
+        rows = self._followed(self._memory.evidence.fold_caller(caller, cap_of(policy)))
         touched = [agent for agent, state in self._memory.states.items() if state.forget(caller)]
         return Learnt([*rows, *[self._memory.agent_row(agent, at_ms) for agent in sorted(touched)]])
 
-    def _limit_on(self, lesson: Lesson, policy: LearningPolicy) -> float:
+    def _limit_on(self, lesson: Lesson, policy: LearningPolicy, cap: Cap) -> float:
         """The most of an agent's CUSUM that may be the caller's; who contradicts the others has no part in it."""
-        evidence, agent, caller, cap = self._memory.evidence, lesson.agent, lesson.caller, cap_of(policy)
+        evidence, agent, caller = self._memory.evidence, lesson.agent, lesson.caller
         if evidence.is_contradicted(agent, lesson.intents[0][0], caller, cap):
             self._memory.state(agent).drift.withdraw(caller)
             return 0.0
         return limit_on(evidence.share(agent, caller, cap), policy.caller_share, policy.drift.threshold)
 
-    def _grow(self, lesson: Lesson, policy: LearningPolicy, rows: Rows) -> tuple[dict[str, Any], int]:
+    def _grow(self, lesson: Lesson, cap: Cap, rows: Rows) -> tuple[dict[str, Any], int]:
         """Adds evidence; what was added, and by how much that grew which counts for everybody."""
-        evidence, agent, cap = self._memory.evidence, lesson.agent, cap_of(policy)
+        evidence, agent = self._memory.evidence, lesson.agent
         parts, n_counted = split(lesson.intents, lesson.reward), 0
         for part in parts:
             n_counted -= evidence.counted(agent, part[0], cap).sums[0]
@@ -281,11 +279,11 @@ class Learner:
         }
         return contribution, n_counted
 
-    def _fold(self, policy: LearningPolicy, rows: Rows) -> None:
-        """Folds what is over the bound; what counts of a cell may be another figure then."""
-        for row in self._memory.evidence.fold(cap_of(policy)):
-            rows.append(row)
-            self._fleets.put((row.namespace, row.agent_id, row.version), row.intent)
+    def _followed(self, folded: list[WeightRow]) -> list[WeightRow]:
+        """The same rows; what counts of their cells may be another figure since they were folded."""
+        for agent, intent in {(row[:3], row.intent) for row in folded}:
+            self._fleets.put(agent, intent)
+        return folded
 
     def _changed(self, rows: Rows, agents: Iterable[AgentKey], at_ms: int) -> Rows:
         memory = self._memory

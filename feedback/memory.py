@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from feedback.caller_cap import Cap
-from feedback.cell import ZERO, Counted, Sums, Told
+from feedback.cell import Counted, Sums, Told
 from feedback.evidence import Evidence
 from feedback.exponents import Exponents
 from feedback.lessons import AgentState, encoded, parsed
@@ -217,5 +217,5 @@ class Memory:
 
 def _with(counted: Counted, caller: str) -> Sums:
     """What counts for one caller."""
-    over_n, over_s = next((told[1:] for told in counted.beyond if told.caller == caller), ZERO)
+    over_n, over_s = counted.beyond_of(caller)
     return counted.sums[0] + over_n, counted.sums[1] + over_s

@@ -12,11 +12,10 @@ from feedback.lessons import Lesson, pack, unpack
 from feedback.memory import MAX_ROLLBACKS
 from models.card import AgentKey
 from models.events import LearnerRow, WeightRow
-from models.learning_policy import LearningPolicy
+from models.learning_policy import DriftPolicy, LearningPolicy
 from tests.simulation.fixture import AGENTS, EXPLORE, INTENTS, declared, fleet, run
 
 POLICY = EXPLORE
-FREE = LearningPolicy(caller_share=1.0)
 ONES = (1.0, 1.0, 1.0, 1.0)
 ADDED: AgentKey = ("default", "A", "1.1.0")
 
@@ -98,13 +97,14 @@ def test_a_restart_keeps_demotion_and_freezing() -> None:
     assert again.due(POLICY, at_ms=4).rows != []
 
 
-def test_what_two_processes_learned_adds_up_to_what_one_learns_of_all() -> None:
-    # no caps and no drift: these depend on the order in which outcomes come
-    policy = FREE.model_copy(update={"drift": FREE.drift.model_copy(update={"enabled": False}), "exponents": False})
+@pytest.mark.parametrize("caller_share", [0.1, 1.0])
+def test_what_two_processes_learned_adds_up_to_what_one_learns_of_all(caller_share: float) -> None:
+    # no drift: it depends on the order in which outcomes come
+    policy = LearningPolicy(caller_share=caller_share, drift=DriftPolicy(enabled=False), exponents=False)
     own, first, second = taught(400, policy=policy), fresh(), fresh()
     for nth in range(400):
         (first, second)[nth * nth % 3 == 1].learn_one(lesson(nth), policy)
-    first.merge(second.rows(at_ms=1), at_ms=2)
+    first.merge(second.rows(at_ms=1), policy, at_ms=2)
 
     weights = [row for row in own.rows(0) if isinstance(row, WeightRow)]
     assert [row for row in first.rows(0) if isinstance(row, WeightRow)] == weights
@@ -115,18 +115,18 @@ def test_what_two_processes_learned_adds_up_to_what_one_learns_of_all() -> None:
 def test_sums_of_gradients_of_two_processes_add_up() -> None:
     first, second = taught(100), taught(100, first=100)
     one, two = first.exponents("default", ONES), second.exponents("default", ONES)
-    first.merge(second.rows(at_ms=1), at_ms=2)
+    first.merge(second.rows(at_ms=1), POLICY, at_ms=2)
 
     assert first.exponents("default", ONES) not in (one, two)
     again = taught(100, first=100)
-    again.merge(taught(100).rows(at_ms=1), at_ms=2)
+    again.merge(taught(100).rows(at_ms=1), POLICY, at_ms=2)
     assert first.exponents("default", ONES) == again.exponents("default", ONES)
 
 
 def test_what_is_written_down_of_a_merge_is_what_it_made() -> None:
     first, second = taught(100), taught(300, first=100)
     before = first.rows(at_ms=0)
-    learnt = first.merge(second.rows(at_ms=1), at_ms=2)
+    learnt = first.merge(second.rows(at_ms=1), POLICY, at_ms=2)
     again = fresh()
     states = {row[:3]: row for row in [*before, *learnt.rows] if isinstance(row, LearnerRow)}
     again.load([row for row in [*before, *learnt.rows] if isinstance(row, WeightRow)], states.values())
