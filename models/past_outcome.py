@@ -12,7 +12,7 @@ from models.outcome import OutcomeStatus
 Share = Annotated[float, Field(ge=0, le=1)]
 Confidence = Annotated[float, Field(gt=0, le=1)]
 
-NOBODY = ""
+OPERATOR = ""
 """The caller of lines that name none: they are the word of who imports them, and count for everybody."""
 
 
@@ -41,7 +41,7 @@ class PastOutcome(Contract):
     latency_ms: Annotated[float, Field(ge=0, le=86_400_000)] | None = None
     cost_usd: Annotated[float, Field(ge=0, le=1_000_000)] | None = None
     quality: Share | None = None
-    caller: Annotated[str, Field(min_length=1, max_length=128)] = NOBODY
+    caller: Annotated[str, Field(min_length=1, max_length=128)] = OPERATOR
     happened_at: Annotated[int, Field(ge=0, le=2**53)] | None = None
 
     @model_validator(mode="after")
