@@ -12,7 +12,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from models.errors import StoreError
-from router.stores.sqlite import BUSY_S, NEWER, async_engine, connect, revision_of
+from router.stores.sqlite import BUSY_S, NEWER, connect, reader_engine, revision_of
 from router.stores.tables import REVISION
 
 
@@ -118,10 +118,4 @@ def looking_engine(path: Path, n_connections: int) -> AsyncEngine:
     except sqlite3.Error as error:
         raise StoreError(f"{str(path)!r} cannot be read ({error}): name a store of agency-router") from error
     url = URL.create("sqlite+aiosqlite", database=path.as_uri(), query={**query, "uri": "true"})
-    return async_engine(
-        url,
-        n_connections,
-        ("PRAGMA query_only=ON",),
-        isolation_level="AUTOCOMMIT",
-        skip_autocommit_rollback=True,
-    )
+    return reader_engine(url, n_connections)

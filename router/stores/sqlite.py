@@ -71,16 +71,16 @@ def writer_engine(path: Path) -> AsyncEngine:
     """One connection whose transactions take the write lock at once; a commit is on the disk when it returns."""
     # what is deleted is overwritten, else it would lie in the file until its place is needed again
     pragmas = ("PRAGMA synchronous=FULL", "PRAGMA foreign_keys=ON", "PRAGMA secure_delete=ON")
-    engine = async_engine(path, 1, pragmas)
+    engine = _async_engine(path, 1, pragmas)
     # upgrading a read lock later fails at once with "database is locked", whatever the busy time-out
     event.listen(engine.sync_engine, "begin", _begin_immediate)
     return engine
 
 
-def reader_engine(path: Path, n_connections: int) -> AsyncEngine:
-    """Connections that cannot write, each statement a snapshot of its own."""
-    return async_engine(
-        path,
+def reader_engine(place: Path | URL, n_connections: int) -> AsyncEngine:
+    """Connections that cannot write, each statement a snapshot of its own; `place` is the file, or how to open it."""
+    return _async_engine(
+        place,
         n_connections,
         ("PRAGMA query_only=ON",),
         isolation_level="AUTOCOMMIT",
@@ -88,8 +88,7 @@ def reader_engine(path: Path, n_connections: int) -> AsyncEngine:
     )
 
 
-def async_engine(place: Path | URL, pool_size: int, pragmas: tuple[str, ...], **options: Any) -> AsyncEngine:
-    """An engine whose connections are set up by these pragmas; `place` is the file, or a URL of its own kind."""
+def _async_engine(place: Path | URL, pool_size: int, pragmas: tuple[str, ...], **options: Any) -> AsyncEngine:
     url = place if isinstance(place, URL) else URL.create("sqlite+aiosqlite", database=str(place))
     engine = create_async_engine(
         url,
