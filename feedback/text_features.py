@@ -49,7 +49,12 @@ _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _ASCII_WORD = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)?")
 _OPTION = re.compile(r"[ \t]{0,9}\(?[A-Ha-h1-8][.):][ \t]*(.*)$")
 
+_ENDS = ".!?。！？"
+_MATH_SIGNS = "+*/=<>^±×÷√∑∫≤≥≠∈∀∃→∞−"
+_NUMBERED = ("statement", "clue", "step", "case")
+
 # Words are looked up, and a pattern is tried only where something of it is there: a caller waits meanwhile.
+_FORMULA_WORDS = ("sin", "cos", "tan", "log", "ln", "sqrt", "mod")
 _CODE_WORDS = ("def", "return", "import", "class", "function", "print", "assert", "lambda", "void", "SELECT")
 _WORDS = {
     "what": "what",
@@ -60,7 +65,7 @@ _WORDS = {
     "negations": "not no never none nor neither except without least false cannot",
     "conditions": "if unless suppose assume given let must only every all any exactly",
     "quantities": "percent half twice double dozen each per total average rate",
-    "formulas": "sin cos tan log ln sqrt mod",
+    "formulas": " ".join(_FORMULA_WORDS),
     "code": " ".join(_CODE_WORDS).lower(),
 }
 _OF_WORD = {word: name for name, words in _WORDS.items() for word in words.split()}
@@ -76,23 +81,23 @@ _CHINESE = {
     "quantities": ("每", "一半", "平均", "总共", "€", "£", "¥", "°"),
 }
 _PATTERNS = {
-    "sentences": re.compile(r"[.!?。！？](?:\s|$)"),
+    "sentences": re.compile(rf"[{_ENDS}](?:\s|$)"),
     "numbers": re.compile(r"\d+(?:[.,:/]\d+)*"),
-    "math_signs": re.compile(r"[+*/=<>^±×÷√∑∫≤≥≠∈∀∃→∞−]|(?<=\d)\s*-\s*(?=\d)"),
-    "formulas": re.compile(r"\\[a-zA-Z]+|\b[a-zA-Z]\s?[=^]\s?\S|\b[a-z]\([a-z]\)|\b(?:sin|cos|tan|log|ln|sqrt|mod)\b"),
+    "math_signs": re.compile(rf"[{_MATH_SIGNS}]|(?<=\d)\s*-\s*(?=\d)"),
+    "formulas": re.compile(rf"\\[a-zA-Z]+|\b[a-zA-Z]\s?[=^]\s?\S|\b[a-z]\([a-z]\)|\b(?:{'|'.join(_FORMULA_WORDS)})\b"),
     "code": re.compile(rf"```|\b(?:{'|'.join(_CODE_WORDS)})\b|[{{}};]|==|\w\(\w*\)|=>"),
     "quoted": re.compile(r'"[^"]{2,}"|“[^“”]{2,}”|「[^「」]{2,}」'),
     "how_many": re.compile(r"\bhow (?:many|much|far|long|old|often)\b", re.I),
     "statements": re.compile(
-        r"\b(?:statement|clue|step|case)s?\s*\(?\d|\b(?:i|ii|iii|iv)\.|^[ \t]{0,9}[-*•]\s", re.I | re.M
+        rf"\b(?:{'|'.join(_NUMBERED)})s?\s*\(?\d|\b(?:i|ii|iii|iv)\.|^[ \t]{{0,9}}[-*•]\s", re.I | re.M
     ),
     "gaps": re.compile(r"_{2,}|\.{3,}|…"),
 }
 _SIGNS = [
     (name, frozenset(signs))
     for name, signs in (
-        ("sentences", ".!?。！？"),
-        ("math_signs", "+*/=<>^±×÷√∑∫≤≥≠∈∀∃→∞−"),
+        ("sentences", _ENDS),
+        ("math_signs", _MATH_SIGNS),
         ("formulas", "\\=^("),
         ("code", "`=("),
         ("quoted", '"“「'),
@@ -100,7 +105,6 @@ _SIGNS = [
     )
 ]
 """Without one of its signs a pattern is not found, but for what `_tried` knows of them."""
-_NUMBERED = ("statement", "clue", "step", "case")
 _NUMBER_BEHIND = re.compile(r"s?\s*\(?\d")
 _NOT = re.compile(r"n't\b")
 _DIGITS, _CAPITALS = b"0123456789", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
