@@ -147,9 +147,9 @@ class Slates:
         return nearest >= self._least
 
     def _slate(self, agents: tuple[AgentKey, ...]) -> _Slate:
-        names = ["/".join(agent) for agent in agents]
-        places = np.array([self._place_of[name] for name in names if name in self._place_of], dtype=np.intp)
-        trusts = tuple([self._trusts[self._place_of[name]] if name in self._place_of else None for name in names])
+        found = [self._place_of.get("/".join(agent)) for agent in agents]
+        places = np.array([place for place in found if place is not None], dtype=np.intp)
+        trusts = tuple([None if place is None else self._trusts[place] for place in found])
         slate = _Slate(trusts, self._level.of(places), self._wording[places], self._plain.of(places))
         self._n_values += slate.n_values
         if self._n_values > _MOST_VALUES:
