@@ -98,14 +98,15 @@ def gate(
     n_outcomes = int(judged.sum()) + n_known
     if not judged.any():
         return Gate(False, False, 0, 0.0, Support(0.0, 0.0, 0.0), None, None, (too_few(0, min_outcomes),))
-    support = choices.where(judged).support()
+    kept = choices.where(judged)
+    support = kept.support()
     log = Log.of(choices, reward)
     size = log.effective_with(n_known)
     refusals = thin(n_outcomes, size, support, min_outcomes, min_effective, min_support, min_changes)
     if log.effective_size <= 0:
         return Gate(False, False, n_outcomes, 0.0, support, None, None, tuple(refusals))
     sndr, snips = difference_of(log, Method.SNDR, known), difference_of(log, Method.SNIPS, known)
-    if not n_known and _is_same(choices.where(judged)):
+    if not n_known and _is_same(kept):
         text = f"the candidate decides like what is in force, on all {n_outcomes} logged decisions with an outcome: "
         refusals.append(Refusal("no_departures", text + "there is nothing to compare"))
     else:
