@@ -65,9 +65,7 @@ def read_only(path: Path) -> sqlite3.Connection:
     Raises:
         sqlite3.Error: it cannot be read.
     """
-    connection = sqlite3.connect(
-        f"{path.as_uri()}?{_query_text(_look_query(path))}", uri=True, timeout=BUSY_S, isolation_level=None
-    )
+    connection = _connected(path, _look_query(path))
     connection.execute("PRAGMA query_only=ON")
     return connection
 
@@ -81,7 +79,7 @@ def _look_query(path: Path) -> dict[str, str]:
     query = {"mode": "ro"}
     if _log_of(path).exists():
         return query
-    with closing(sqlite3.connect(f"{path.as_uri()}?{_query_text(query)}", uri=True, timeout=BUSY_S)) as connection:
+    with closing(_connected(path, query)) as connection:
         try:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.OperationalError as error:
@@ -103,8 +101,9 @@ def _tidy(path: Path) -> None:
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
 
-def _query_text(query: Mapping[str, str]) -> str:
-    return "&".join(f"{name}={value}" for name, value in query.items())
+def _connected(path: Path, query: Mapping[str, str]) -> sqlite3.Connection:
+    text = "&".join(f"{name}={value}" for name, value in query.items())
+    return sqlite3.connect(f"{path.as_uri()}?{text}", uri=True, timeout=BUSY_S, isolation_level=None)
 
 
 def looking_engine(path: Path, n_connections: int) -> AsyncEngine:
