@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from models.ports import Embedded
 from router.stores.retention import KEY_NAME, N_KEY_BYTES, SqlRetention
@@ -26,10 +26,5 @@ class LookedAtRetention(SqlRetention):
     async def redaction_key(self) -> bytes:
         """The store's key, else one of the moment."""
         query = select(meta.c.value).where(meta.c.name == KEY_NAME)
-
-        def work(connection: Connection) -> str | None:
-            found: str | None = connection.execute(query).scalar_one_or_none()
-            return found
-
-        found = await self._database.read(work)
+        found = await self._database.read(lambda connection: connection.execute(query).scalar_one_or_none())
         return os.urandom(N_KEY_BYTES) if found is None else bytes.fromhex(found)
