@@ -8,7 +8,6 @@ from typing import NamedTuple
 from models.ports import Clock
 from router.promotion_files import holds_model, keep, models_beside, models_folder
 from router.stores import backup as copies
-from router.stores.sqlite import sqlite_file
 
 
 class CopiedModels(NamedTuple):
@@ -50,7 +49,7 @@ async def put_back(file: Path, url: str, *, clock: Clock | None = None) -> Copie
         ModelError: a model cannot be copied; the store is as it was.
         StoreError: `file` is damaged or no store, or the store is in use; the store is as it was.
     """
-    models = _Models(models_beside(file), models_beside(sqlite_file(url)))
+    models = _Models(models_beside(file), models_folder(url))
     await copies.restore(file, url, clock=clock, along=models.copy)
     return models.copied
 
