@@ -7,18 +7,18 @@ from typing import Any
 from router.cli.output import UNUSABLE, fail
 
 
-def namespace_of(text: str | None, option: str = "--namespace") -> str | None:
-    """The namespace that an option gives; None where it is not given. Ends the command where it can be none."""
+def namespace_of(text: str | None) -> str | None:
+    """The namespace that `--namespace` gives; None where it is not given. Ends the command where it can be none."""
     from models.contract import Namespace
 
-    return _checked(option, text, Namespace)
+    return _checked("--namespace", text, Namespace)
 
 
-def intent_of(text: str | None, option: str = "--intent") -> str | None:
-    """The same of an intent."""
+def intent_of(text: str | None) -> str | None:
+    """The same of an intent and `--intent`."""
     from models.contract import IntentName
 
-    return _checked(option, text, IntentName)
+    return _checked("--intent", text, IntentName)
 
 
 def _checked(option: str, text: str | None, kind: Any) -> str | None:
