@@ -131,11 +131,9 @@ def unknown_parameter(name: str, known: Sequence[str]) -> str:
     if not known:
         return "unknown parameter; this call takes none in its query"
     meant, names = closest(name, known), ", ".join(known)
-    return (
-        f"unknown parameter; did you mean '{meant}'? Known are {names}"
-        if meant
-        else (f"unknown parameter; known are {names}")
-    )
+    if meant is not None:
+        return f"unknown parameter; did you mean '{meant}'? Known are {names}"
+    return f"unknown parameter; known are {names}"
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
