@@ -225,9 +225,9 @@ def of_record(
     shadow = inputs.get("shadow")
     if choice:
         agent = chosen_by_caller(CallerChoice.model_validate(choice), row.namespace, cards)
-        told = shadow or next(iter(inputs.get("prices", ())), None)
-        if told is not None:  # of which version it was, where the caller named none
-            namespace, agent_id, version = told.rsplit("/", 2)
+        named = shadow or next(iter(inputs.get("prices", ())), None)
+        if named is not None:  # of which version it was, where the caller named none
+            namespace, agent_id, version = named.rsplit("/", 2)
             agent = (namespace, agent_id, version)
         steps: tuple[Step, ...] = (step_of_choice(agent, cards),)
     else:
