@@ -268,7 +268,7 @@ def _shown(row: TicketRow) -> dict[str, object]:
 
 
 def _may_see(row: TicketRow, grants: Grants) -> bool:
-    if grants.caller and grants.caller == row.caller:
+    if grants.is_own(row.caller):
         return True
     return grants.reaches(row.namespace) and any(map(grants.has, (READ, QUEUE, ADMIN)))
 

@@ -52,6 +52,10 @@ class Grants:
         """Whether it may speak as this agent."""
         return self.agent_ids is None or agent_id in self.agent_ids
 
+    def is_own(self, caller: str) -> bool:
+        """Whether what the key of that name asked for is its own; what was asked without a key is nobody's."""
+        return self.caller == caller and bool(caller)
+
     def check(self, request: RouteRequest) -> None:
         """Raises ForbiddenError where the key does not cover the request's namespace or its caller's id."""
         if not self.reaches(request.namespace):

@@ -44,7 +44,7 @@ async def _settled(outcomes: list[Outcome], context: Context) -> list[Receipt | 
     found = await parts["live"].settlement.settle(outcomes, grants)
 
     def may_tell(caller: str) -> bool:
-        return grants.has(ADMIN) or (grants.caller == caller and bool(caller))
+        return grants.has(ADMIN) or grants.is_own(caller)
 
     return [
         await missing(outcome.decision_id, seals, each, may_tell) if isinstance(each, NotFoundError) else each

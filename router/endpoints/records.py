@@ -134,7 +134,7 @@ async def get_events(context: Context) -> Response:
 
 def _may_see(context: Context, caller: str) -> bool:
     grants = context.grants
-    return grants.has(READ) or grants.has(ADMIN) or (grants.caller == caller and bool(caller))
+    return grants.has(READ) or grants.has(ADMIN) or grants.is_own(caller)
 
 
 def _events(rows: Sequence[tuple[int | None, EventRow]]) -> Response:
