@@ -87,7 +87,7 @@ def read_record(row: DecisionRow, outcomes: Sequence[OutcomeRow], reward: Reward
         entry=_entry(row, request, answer),
         contenders=contenders,
         propensities=propensities,
-        chosen=[key_of(each) for each in contenders].index(_agent(target)),
+        chosen=[each.key for each in contenders].index(_agent(target)),
         learned=_learned(inputs.get("learned"), len(contenders)),
         blend=Blend(*map(float, inputs["blend"])),
         seed=int(inputs["seed"]),
@@ -98,11 +98,6 @@ def read_record(row: DecisionRow, outcomes: Sequence[OutcomeRow], reward: Reward
         policy=(inputs.get("digests") or {}).get("policy"),
     )
     return told._replace(entry=_completed(told, request, answer, outcomes, reward))
-
-
-def key_of(contender: Contender) -> AgentKey:
-    """The key of the contender's card."""
-    return (contender.namespace, contender.agent_id, contender.version)
 
 
 def _contender(sealed: Sequence[Any], similarity: float) -> Contender:
@@ -174,7 +169,7 @@ def _completed(
     """The entry with its options, best first, and with what came of the choice."""
     options, learned = _options(told), told.learned
     choice = _caller_choice(request.get("caller_choice"), told)
-    chosen = key_of(told.contenders[told.chosen])
+    chosen = told.contenders[told.chosen].key
     # an attempt beyond the plan is none of this decision's
     plan = answer["plan"]
     known = [each for each in outcomes if each.attempt <= (len(plan) if choice is None else 1)]
@@ -191,11 +186,11 @@ def _completed(
 
 
 def _options(told: Logged) -> tuple[Option, ...]:
-    shares = {key_of(each): share for each, share in zip(told.contenders, told.propensities, strict=True)}
+    shares = {each.key: share for each, share in zip(told.contenders, told.propensities, strict=True)}
     return tuple(
         [
             Option(
-                agent=key_of(each),
+                agent=each.key,
                 similarity=clamped(each.similarity),
                 quality=clamped(each.quality),
                 health=clamped(each.health),
@@ -203,7 +198,7 @@ def _options(told: Logged) -> tuple[Option, ...]:
                 cost=each.cost,
                 latency_ms=each.latency_ms,
                 share_weight=each.share_weight,
-                propensity=shares[key_of(each)],
+                propensity=shares[each.key],
             )
             for each in (scored.contender for scored in order(score(told.contenders, told.blend)))
         ]

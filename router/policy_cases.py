@@ -13,7 +13,7 @@ import numpy as np
 
 from feedback.choices import Choices, ChoicesBuilder, Floats, Row
 from models.card import AgentKey
-from router.logged_decision import Logged, key_of
+from router.logged_decision import Logged
 from router.target_policy import Chances
 
 MAX_EXAMPLES = 10
@@ -138,7 +138,7 @@ class PolicyCases:
 
     def _options(self, logged: Logged) -> tuple[list[AgentKey], int]:
         """The options, and the place of the one that was called."""
-        agents = [key_of(each) for each in logged.contenders]
+        agents = [each.key for each in logged.contenders]
         choice = logged.entry.caller_choice
         if not self.of_callers or choice is None:
             return agents, logged.chosen

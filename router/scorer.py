@@ -15,6 +15,7 @@ from math import log
 from typing import NamedTuple
 
 from models.candidate import Contributions, Features
+from models.card import AgentKey
 from models.decision import Reason
 from models.policy import NamespacePolicy
 from models.request import Preference
@@ -45,6 +46,11 @@ class Contender(NamedTuple):
     cost: float
     latency_ms: float = 0.0
     share_weight: float = 1.0
+
+    @property
+    def key(self) -> AgentKey:
+        """That of its card."""
+        return (self.namespace, self.agent_id, self.version)
 
 
 class Blend(NamedTuple):

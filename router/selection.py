@@ -197,9 +197,8 @@ def _predicted(selection: Selection) -> dict[AgentKey, float]:
     learned = selection.learned
     if learned is None or learned.heads is None:
         return {}
-    agents = [(each.namespace, each.agent_id, each.version) for each in selection.contenders]
-    said = zip(agents, learned.heads.said, strict=True)
-    return {agent: each.predicted for agent, each in said if each is not None}
+    said = zip(selection.contenders, learned.heads.said, strict=True)
+    return {contender.key: each.predicted for contender, each in said if each is not None}
 
 
 def _identity(entry: Entry) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from models.request import Preference, RouteRequest
 from router.draw import draw_of
 from router.explore import thompson, with_floor
 from router.learned import Learned
-from router.logged_decision import Logged, key_of
+from router.logged_decision import Logged
 from router.scorer import Blend, Choice, Contender, Scored, choose, order, score
 from router.selection import preference_of
 from router.success import without_heads
@@ -122,7 +122,7 @@ class TargetPolicy:
     def _weighed(self, contender: Contender, was: Policy) -> Contender:
         """With its share of near-equals as this policy weighs it: live figures scale the weight, and stay."""
         new, old = (policy.agents.get(contender.agent_id, _AS_THE_CARD) for policy in (self.policy, was))
-        card = self._cards.get(key_of(contender))
+        card = self._cards.get(contender.key)
         if new.weight == old.weight or card is None:
             return contender
         before = card.weight if old.weight is None else old.weight
@@ -164,7 +164,7 @@ class TargetPolicy:
         said = holds.intents.get(logged.entry.intent)
         if said is not None and said.risk is not None:
             return said.risk
-        found = [self._declared.get((key_of(logged.contenders[place]), logged.entry.intent)) for place in places]
+        found = [self._declared.get((logged.contenders[place].key, logged.entry.intent)) for place in places]
         risks = [each.risk for each in found if each is not None]
         if len(risks) < len(found):
             known = logged.learned
@@ -182,7 +182,7 @@ class TargetPolicy:
             return kept
         declared = []
         for each in kept:
-            capability = self._declared.get((key_of(each), logged.entry.intent))
+            capability = self._declared.get((each.key, logged.entry.intent))
             if capability is None:
                 return None
             declared.append(each._replace(quality=capability.quality))
