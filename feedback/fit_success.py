@@ -146,8 +146,8 @@ def _losses_left_out(wide: Floats, evidence: Evidence, is_out: NDArray[np.bool_]
     head = _head(wide, _part(evidence, ~is_out[evidence.rows]), strength)
     logits = wide[out.rows] @ head[:-1] + head[-1]
     # log(1 + e^x) - q x: the cross entropy of a reward q
-    losses = np.logaddexp(0, logits) - out.rewards * logits
-    return losses * out.effective
+    losses: Floats64 = (np.logaddexp(0, logits) - out.rewards * logits) * out.effective
+    return losses
 
 
 def _part(evidence: Evidence, chosen: NDArray[np.bool_]) -> Evidence:
