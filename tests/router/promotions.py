@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from feedback.promote import Limits
 from intent.dummy_embedder import DummyEmbedder
 from intent.fit import Example, fit
 from intent.heads import Heads
 from intent.model_folder import Origin, read_manifest, save_heads
+from models.card import AgentCard
 from models.events import DecisionRow, OutcomeRow, ReviewRow, Row, ShadowRow
 from models.exam_report import EXAM_FILE, ExamReport, Score
 from models.ports import Embedder
+from models.settings import Settings
+from router.promotion_steps import Steps
+from router.running import Parts, running
 from tests.builders import START_MS, capability, card
 from tests.intent.fitted import examples_on
 
@@ -58,9 +64,16 @@ def fitted(encoder: Embedder, *, is_good: bool) -> Heads:
     return fit(examples, {text: each.vector for text, each in vectors.items() if each.is_trusted})
 
 
-def model_folder(folder: Path, heads: Heads, *, encoder_id: str | None = ENCODER, refusals: Sequence[str] = ()) -> Path:
-    """A model folder with its exam, as `retrain` writes it."""
-    save_heads(heads, folder, Origin(encoder_id=encoder_id))
+def model_folder(
+    folder: Path,
+    heads: Heads,
+    *,
+    encoder_id: str | None = ENCODER,
+    refusals: Sequence[str] = (),
+    success: bytes | None = None,
+) -> Path:
+    """A model folder with its exam, as `retrain` writes it; with success heads, where they are given."""
+    save_heads(heads, folder, Origin(encoder_id=encoder_id, made_by="retrain"), success=success)
     report = ExamReport(
         model_digest=read_manifest(folder).digest,
         made_at=1,
@@ -70,6 +83,28 @@ def model_folder(folder: Path, heads: Heads, *, encoder_id: str | None = ENCODER
     )
     (folder / EXAM_FILE).write_text(report.model_dump_json(), encoding="utf-8")
     return folder
+
+
+@asynccontextmanager
+async def promoting(
+    folder: Path, limits: Limits, cards: Sequence[AgentCard] = CARDS, **fields: Any
+) -> AsyncIterator[Parts]:
+    """A service over these agents, without classifiers of its own, that has these limits."""
+    file = folder / "cards.json"
+    file.write_text(json.dumps({"agents": [each.model_dump(mode="json") for each in cards]}))
+    store = f"sqlite:///{folder}/store.db"
+    settings = Settings(store=store, classifier=False, cards=(file,), watch=False, **fields)
+    async with running(settings, embedder=DummyEmbedder()) as parts:
+        await parts["readiness"].ready.wait()
+        parts["promotion"].follower.limits = limits
+        yield parts
+
+
+def steps_of(parts: Parts) -> Steps:
+    """The steps that `promote` and `rollback` take beside a service, by its limits."""
+    rewards, promotion = parts["registry"].snapshot.policy.learning.reward, parts["promotion"]
+    limits = promotion.follower.limits
+    return Steps(parts["store"].promotions, promotion.models, ENCODER, rewards, parts["clock"], "me", limits)
 
 
 def decided(name: str, promotion_id: int | None = None, caller: str = "") -> DecisionRow:

@@ -2,57 +2,45 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from feedback.promote import Limits, in_force
-from intent.dummy_embedder import DummyEmbedder
 from intent.model_folder import MANIFEST_FILE
 from models.card import AgentCard
 from models.decision import Action, RouteDecision
 from models.events import DecisionRow
 from models.promotion import PromotionStage
-from models.settings import Settings
 from router.permit import OPEN
 from router.promotion_follow import Follower
-from router.promotion_steps import Steps
-from router.running import Parts, running
+from router.running import Parts
 from tests.builders import FakeClock, request
-from tests.router.promotions import CARDS, ENCODER, SAID, bad_heads, good_heads, model_folder, shadowed, traffic
+from tests.router.promotions import (
+    ENCODER,
+    SAID,
+    bad_heads,
+    good_heads,
+    model_folder,
+    promoting,
+    shadowed,
+    steps_of,
+    traffic,
+)
 
 SHADOW, CANARY, FULL, SUPERSEDED, ENDED, ROLLED_BACK = PromotionStage
 SMALL = Limits(gate_outcomes=600, canary_outcomes=100, watched_outcomes=150, baseline_outcomes=300, canary_share=0.5)
 BARELY: dict[str, Any] = {"other": 0.15, "worth_of_other": 0.5, "tried": 0.5, "seed": 2}
 PARCEL = SAID["track_parcel"]
+serving = partial(promoting, limits=SMALL)
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("models")
     return model_folder(folder / "good", good_heads()), model_folder(folder / "bad", bad_heads())
-
-
-@asynccontextmanager
-async def serving(folder: Path, **fields: Any) -> AsyncIterator[Parts]:
-    """A service over the three agents, without classifiers of its own, that has the small limits."""
-    cards = folder / "cards.json"
-    cards.write_text(json.dumps({"agents": [each.model_dump(mode="json") for each in CARDS]}))
-    store = f"sqlite:///{folder}/store.db"
-    settings = Settings(store=store, classifier=False, cards=(cards,), watch=False, **fields)
-    async with running(settings, embedder=DummyEmbedder()) as parts:
-        await parts["readiness"].ready.wait()
-        parts["promotion"].follower.limits = SMALL
-        yield parts
-
-
-def steps_of(parts: Parts) -> Steps:
-    policy = parts["registry"].snapshot.policy.learning.reward
-    promotion = parts["promotion"]
-    return Steps(parts["store"].promotions, promotion.models, ENCODER, policy, parts["clock"], "me", SMALL)
 
 
 async def stages(parts: Parts) -> list[PromotionStage]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,18 +15,15 @@ from feedback.promote import LIMITS, moved
 from intent.dummy_embedder import DummyEmbedder
 from intent.embedder import FileRecord
 from intent.heads import Heads
-from intent.model_folder import MANIFEST_FILE, SUCCESS_FILE, Origin, read_manifest, save_heads
+from intent.model_folder import MANIFEST_FILE, SUCCESS_FILE, read_manifest
 from models.decision import RouteDecision
 from models.errors import ModelError
 from models.events import DecisionRow
-from models.exam_report import EXAM_FILE, ExamReport, Score
 from models.promotion import Change, PromotionStage
-from models.settings import Settings
 from router.permit import OPEN
-from router.promotion_steps import Steps
-from router.running import Parts, running
+from router.running import Parts
 from tests.builders import request
-from tests.router.promotions import CARDS, ENCODER, fitted
+from tests.router.promotions import CARDS, ENCODER, fitted, model_folder, promoting, steps_of
 from tests.router.waiting import eventually
 from tests.success_world import FLEET, hard, success_heads
 
@@ -50,37 +45,15 @@ def content() -> bytes:
     return success_heads(DummyEmbedder()).to_bytes()
 
 
-def examined(folder: Path, classifiers: Heads, success: bytes | None) -> Path:
-    """A folder as `retrain` writes it."""
-    manifest = save_heads(classifiers, folder, Origin(encoder_id=ENCODER, made_by="retrain"), None, success)
-    held_out = Score(n=100, right_before=90, right_after=95)
-    report = ExamReport(model_digest=manifest.digest, made_at=1, held_out=held_out, passes=True)
-    (folder / EXAM_FILE).write_text(report.model_dump_json(), encoding="utf-8")
-    return folder
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, classifiers: Heads, content: bytes) -> Path:
-    return examined(tmp_path_factory.mktemp("models") / "with", classifiers, content)
+    return model_folder(tmp_path_factory.mktemp("models") / "with", classifiers, success=content)
 
 
-@asynccontextmanager
-async def serving(folder: Path, **fields: Any) -> AsyncIterator[Parts]:
-    cards, policy = folder / "cards.json", folder / "policy.yaml"
-    cards.write_text(json.dumps({"agents": [each.model_dump(mode="json") for each in (*FLEET, *OTHERS)]}))
+def serving(folder: Path, model: Path | None = None) -> AbstractAsyncContextManager[Parts]:
+    policy = folder / "policy.yaml"
     policy.write_text(json.dumps(POLICY))
-    store = f"sqlite:///{folder}/store.db"
-    settings = Settings(store=store, classifier=False, cards=(cards,), policy=policy, watch=False, **fields)
-    async with running(settings, embedder=DummyEmbedder()) as parts:
-        await parts["readiness"].ready.wait()
-        parts["promotion"].follower.limits = HALF
-        yield parts
-
-
-def steps_of(parts: Parts) -> Steps:
-    rewards = parts["registry"].snapshot.policy.learning.reward
-    promotion = parts["promotion"]
-    return Steps(parts["store"].promotions, promotion.models, ENCODER, rewards, parts["clock"], "me", HALF)
+    return promoting(folder, HALF, (*FLEET, *OTHERS), policy=policy, model=model)
 
 
 async def said(parts: Parts, seed: int = 1, session: str | None = None) -> RouteDecision:
@@ -180,7 +153,7 @@ async def test_full_heads_serve_after_a_restart_until_they_are_rolled_back(tmp_p
 
 
 async def test_a_model_without_heads_leaves_the_posteriors(tmp_path: Path, classifiers: Heads) -> None:
-    plain = examined(tmp_path / "plain", classifiers, None)
+    plain = model_folder(tmp_path / "plain", classifiers)
     async with serving(tmp_path, model=plain) as parts:
         decision = await said(parts)
         assert agent_of(decision) == "cheap"
@@ -191,7 +164,7 @@ async def test_heads_of_another_encoder_end_the_start(tmp_path: Path, classifier
     class Other(DummyEmbedder):
         encoder_id = "other"
 
-    foreign = examined(tmp_path / "foreign", classifiers, success_heads(Other(), n=500).to_bytes())
+    foreign = model_folder(tmp_path / "foreign", classifiers, success=success_heads(Other(), n=500).to_bytes())
     with pytest.raises(
         ModelError, match=f"success_heads.npz was fitted with the vectors of encoder other, .* {ENCODER};"
     ):
