@@ -8,20 +8,21 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from feedback.posterior import LEAST
+from models.learning_policy import LearningPolicy
 from router.retraining.success_rows import SuccessRow
 
 Floats = NDArray[np.float64]
 
-_OF_INTENT, _OF_AGENT, _OF_CELL = 5.0, 10.0, 10.0
-_LEAST = 0.02
+_SHIPPED = LearningPolicy()
 
 
 class Table:
     """Mean rewards by intent and agent, shrunk both ways as the learner's posterior means are.
 
     The prior of an agent's intent is the mean of the intent and what the agent is better or worse throughout; it counts
-    as ten outcomes (the formula of the learner, `docs/learning.md`, with the mean of all rewards in place of what cards
-    declare).
+    as ten outcomes (the formula of the learner, `docs/learning.md`, with its priors as shipped and the mean of all
+    rewards in place of what cards declare).
 
     >>> rows = [SuccessRow(agent, "a wish", (("buy", 1.0),), float(agent == "a"), 1.0, "") for agent in "ab" * 50]
     >>> table = Table.fitted(rows, [1.0] * 100)
@@ -51,10 +52,10 @@ class Table:
                 n[intents[name], agents[row.agent]] += share * count
                 s[intents[name], agents[row.agent]] += share * count * row.reward
         overall = (s.sum() + 1) / (n.sum() + 2)
-        level = (_OF_INTENT * overall + s.sum(axis=1)) / (_OF_INTENT + n.sum(axis=1))
-        better = (s - n * level[:, None]).sum(axis=0) / (_OF_AGENT + n.sum(axis=0))
-        prior = np.clip(level[:, None] + better, _LEAST, 1 - _LEAST)
-        return cls((_OF_CELL * prior + s) / (_OF_CELL + n), agents, intents)
+        level = (_SHIPPED.intent_prior * overall + s.sum(axis=1)) / (_SHIPPED.intent_prior + n.sum(axis=1))
+        better = (s - n * level[:, None]).sum(axis=0) / (_SHIPPED.agent_prior + n.sum(axis=0))
+        prior = np.clip(level[:, None] + better, LEAST, 1 - LEAST)
+        return cls((_SHIPPED.prior * prior + s) / (_SHIPPED.prior + n), agents, intents)
 
     def mean(self, agent: str, intents: Sequence[tuple[str, float]]) -> float:
         """Of an agent on a reading, 0..1: that of its intents by their confidences."""
