@@ -102,21 +102,6 @@ class SuccessHeads:
         bounded = np.clip(logits.astype(np.float64), -MAX_LOGIT, MAX_LOGIT)
         return Predictions(1 / (1 + np.exp(-bounded)), nearness, is_known)
 
-    def blended(self, agent: str, posterior_mean: float, predicted: float) -> float:
-        """The head's prediction beside what the (intent, agent) posterior says.
-
-        w = n / (n + half_trust), n the outcomes that it was fitted on.
-
-        Args:
-            agent: one that the heads do not know keeps its posterior.
-            posterior_mean: 0..1.
-            predicted: the agent's probability of `predict`, 0..1.
-        """
-        if agent not in self.agents:
-            return posterior_mean
-        weight = self.trusts[self.agents.index(agent)]
-        return weight * predicted + (1 - weight) * posterior_mean
-
     def to_bytes(self) -> bytes:
         """A NumPy archive without pickled objects."""
         arrays: dict[str, Any] = {name: getattr(self.features, name) for name in _OF_FEATURES}

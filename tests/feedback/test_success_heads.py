@@ -136,16 +136,13 @@ def test_out_of_the_domain_of_experience_the_wording_alone_decides() -> None:
 
 def test_a_head_counts_for_half_from_a_thousand_outcomes_on() -> None:
     heads = replace(_heads(), n_outcomes=np.array([1000, 3000]))
-    assert heads.blended("strong", 0.2, 0.8) == pytest.approx(0.5)
-    assert heads.blended("weak", 0.2, 0.8) == pytest.approx(0.65)
-    assert heads.blended("newcomer", 0.2, 0.8) == 0.2
+    assert heads.trusts == (0.5, 0.75)
     assert trust(0) == 0
 
 
 def test_a_head_counts_for_more_where_the_exam_chose_so() -> None:
     heads = replace(_heads(), n_outcomes=np.array([1000, 300]), half_trust=100)
     assert heads.trusts == pytest.approx((1000 / 1100, 0.75))
-    assert heads.blended("weak", 0.2, 0.8) == pytest.approx(0.65)
     again = SuccessHeads.from_bytes(heads.to_bytes())
     assert (again.half_trust, again.trusts) == (100, heads.trusts)
     assert _heads().half_trust == HALF_TRUST == 1000
