@@ -10,14 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
-from router.keys import create_key
 from router.running import Parts
-from tests.router.asgi import speaking
+from tests.router.asgi import keyed, speaking
+from tests.router.endpoints.desk import CARD
 
-CARD = {
-    "endpoint": "http://desk:1/call",
-    "capabilities": [{"intent": "help", "examples": ["help me"], "input_schema": {}, "output_schema": {}}],
-}
 SESSION, AGENT = "session-4711", "desk-4711"
 KEYS: dict[str, list[str]] = {
     "owner": [], "other": [], "narrow": [], "reader": ["router:read"], "admin": ["router:admin"],
@@ -25,17 +21,18 @@ KEYS: dict[str, list[str]] = {
 Headers = dict[str, dict[str, str]]
 
 
-async def keyed(parts: Parts, client: httpx.AsyncClient) -> Headers:
+async def ready(parts: Parts, client: httpx.AsyncClient) -> Headers:
     """A card, and the header of each key."""
     await parts["readiness"].ready.wait()
     assert (await client.put("/agents/desk", json=CARD)).status_code == 201
-    headers = {}
-    for name, permissions in KEYS.items():
-        key, token = create_key(name, permissions, ["elsewhere"] if name == "narrow" else None, None, 1000)
-        await parts["store"].keys.add_key(key)
-        headers[name] = {"Authorization": f"Bearer {token}"}
-    await parts["keys"].refresh(parts["store"].keys)
-    return headers
+    return await keyed(parts, KEYS, {"narrow": ["elsewhere"]})
+
+
+async def decided(client: httpx.AsyncClient, headers: Headers, **fields: Any) -> str:
+    """The id of a decision of the key `owner`."""
+    made = await client.post("/route", json={"intent": "help", **fields}, headers=headers["owner"])
+    decision_id: str = made.json()["decision_id"]
+    return decision_id
 
 
 async def told(client: httpx.AsyncClient, decision_id: str, key: dict[str, str]) -> list[Any]:
@@ -58,9 +55,7 @@ def codes(answers: list[Any]) -> list[Any]:
 
 async def erased_of(client: httpx.AsyncClient, name: str, headers: Headers, by: str = "admin") -> str:
     """The id of a decision of the key `owner` that was erased with all of a subject."""
-    caller = {"session_id": SESSION, "agent_id": AGENT}
-    made = await client.post("/route", json={"intent": "help", "caller": caller}, headers=headers["owner"])
-    decision_id: str = made.json()["decision_id"]
+    decision_id = await decided(client, headers, caller={"session_id": SESSION, "agent_id": AGENT})
     assert (await client.get(f"/decisions/{decision_id}", headers=headers["owner"])).status_code == 200
     answer = await client.delete(f"/subjects/{name}", headers=headers[by])
     assert answer.json()["erased"]["decisions"] == 1
@@ -72,7 +67,7 @@ async def test_of_an_erased_record_others_are_told_what_they_are_of_one_that_nev
     tmp_path: Path, name: str
 ) -> None:
     async with speaking(tmp_path, classifier=False) as (client, parts):
-        headers = await keyed(parts, client)
+        headers = await ready(parts, client)
         decision_id = await erased_of(client, name, headers)
         for key in ("other", "narrow"):
             answers = await told(client, decision_id, headers[key])
@@ -85,7 +80,7 @@ async def test_of_an_erased_record_others_are_told_what_they_are_of_one_that_nev
 @pytest.mark.parametrize(("name", "by"), [(SESSION, "owner"), (SESSION, "admin"), (AGENT, "owner"), (AGENT, "admin")])
 async def test_who_asked_is_told_that_it_was_erased(tmp_path: Path, name: str, by: str) -> None:
     async with speaking(tmp_path, classifier=False) as (client, parts):
-        headers = await keyed(parts, client)
+        headers = await ready(parts, client)
         decision_id = await erased_of(client, name, headers, by)
         answers = await told(client, decision_id, headers["owner"])
         assert codes(answers) == ["erased"] * 3
@@ -95,7 +90,7 @@ async def test_who_asked_is_told_that_it_was_erased(tmp_path: Path, name: str, b
 @pytest.mark.parametrize("by", ["owner", "admin"])
 async def test_a_key_whose_own_name_was_erased_is_told_nothing_any_more(tmp_path: Path, by: str) -> None:
     async with speaking(tmp_path, classifier=False) as (client, parts):
-        headers = await keyed(parts, client)
+        headers = await ready(parts, client)
         decision_id = await erased_of(client, "owner", headers, by)
         assert await told(client, decision_id, headers["owner"]) == await told(client, "never-made", headers["owner"])
         [seal] = [seal for seal, _ in await parts["store"].seals.page(0, 10)]
@@ -104,9 +99,8 @@ async def test_a_key_whose_own_name_was_erased_is_told_nothing_any_more(tmp_path
 
 async def test_of_a_record_dropped_at_its_age_only_its_key_and_readers_hear(tmp_path: Path) -> None:
     async with speaking(tmp_path, classifier=False) as (client, parts):
-        headers = await keyed(parts, client)
-        made = await client.post("/route", json={"intent": "help"}, headers=headers["owner"])
-        decision_id = made.json()["decision_id"]
+        headers = await ready(parts, client)
+        decision_id = await decided(client, headers)
         await parts["journal"].flush(5000)
         assert await parts["store"].retention.drop_decisions(2**53, 2**53, 10) == 1
         statuses = {
@@ -117,9 +111,8 @@ async def test_of_a_record_dropped_at_its_age_only_its_key_and_readers_hear(tmp_
 
 async def test_a_record_gone_without_a_note_is_told_to_readers_alone(tmp_path: Path) -> None:
     async with speaking(tmp_path, classifier=False) as (client, parts):
-        headers = await keyed(parts, client)
-        made = await client.post("/route", json={"intent": "help"}, headers=headers["owner"])
-        decision_id = made.json()["decision_id"]
+        headers = await ready(parts, client)
+        decision_id = await decided(client, headers)
         await parts["journal"].flush(5000)
         with closing(sqlite3.connect(tmp_path / "store.db")) as connection, connection:
             connection.execute("DELETE FROM decisions")

@@ -11,14 +11,11 @@ import pytest
 from router.app import CALLS
 from router.endpoints.call import Call
 from tests.router.asgi import speaking
+from tests.router.endpoints.desk import CARD
 
 ASKING = [call for call in CALLS if "namespace" in call.query_names]
 LISTS = [call for call in ASKING if call.method == "GET" and "{" not in call.path]
 WRONG = ["", " ", "a b", "/a", "a//b", "a/", "-", "x" * 201, "café", "a\nb"]
-CARD = {
-    "endpoint": "http://desk:1/call",
-    "capabilities": [{"intent": "help", "examples": ["help me"], "input_schema": {}, "output_schema": {}}],
-}
 Answers = dict[tuple[str, str], httpx.Response]
 
 

@@ -14,11 +14,8 @@ import pytest
 from router.app import CALLS
 from router.endpoints.call import Call, Parameter
 from tests.router.asgi import speaking
+from tests.router.endpoints.desk import CARD
 
-CARD = {
-    "endpoint": "http://desk:1/call",
-    "capabilities": [{"intent": "help", "examples": ["help me"], "input_schema": {}, "output_schema": {}}],
-}
 STRICT = [call for call in CALLS if not call.takes_any_query]
 LENIENT = [call for call in CALLS if call.takes_any_query]
 DOCUMENTED = [(call, each) for call in CALLS for each in call.parameters if each.where == "query"]

@@ -10,8 +10,7 @@ import pytest
 from models.events import ReviewRow
 from models.review import Review, ReviewPage
 from router.endpoints.reviews import CALLS, REVIEW_FORM, REVIEWS
-from router.keys import create_key
-from tests.router.asgi import speaking
+from tests.router.asgi import keyed, speaking
 
 CARD = {
     "version": "1.0.0",
@@ -101,12 +100,8 @@ async def test_a_parameter_that_does_not_fit_is_named(tmp_path: Path, question: 
 async def test_verdicts_need_a_key_that_may_give_them(tmp_path: Path) -> None:
     async with speaking(tmp_path, classifier=False) as (client, parts):
         await parts["readiness"].ready.wait()
-        headers = {}
-        for name, permission in (("r", "router:read"), ("j", "router:review"), ("a", "router:admin"), ("n", "x:y")):
-            key, token = create_key(name, [permission], None, None, 1000)
-            await parts["store"].keys.add_key(key)
-            headers[name] = {"Authorization": f"Bearer {token}"}
-        await parts["keys"].refresh(parts["store"].keys)
+        permissions = {"r": ["router:read"], "j": ["router:review"], "a": ["router:admin"], "n": ["x:y"]}
+        headers = await keyed(parts, permissions)
         await parts["store"].records.append([correction("r1")])
         listed = {name: (await client.get("/reviews", headers=each)).status_code for name, each in headers.items()}
         assert listed == {"r": 200, "j": 200, "a": 200, "n": 403}

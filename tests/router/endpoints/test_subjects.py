@@ -14,10 +14,9 @@ from models.events import WeightRow
 from models.learning_policy import FreezePolicy
 from models.subject import Erased
 from router.endpoints.subjects import CALLS, ERASED, EXPORT
-from router.keys import create_key
 from router.running import Parts
 from router.seals import GENESIS, first_break
-from tests.router.asgi import speaking
+from tests.router.asgi import keyed, speaking
 
 UTTERANCE = "give me my money back for the violet chair"
 SESSION, AGENT = "session-4711", "desk-4711"
@@ -161,12 +160,7 @@ async def test_an_export_holds_all_of_a_session_and_nothing_else(tmp_path: Path)
 async def test_a_key_reaches_what_was_asked_with_it_and_an_admin_all(tmp_path: Path) -> None:
     async with speaking(tmp_path, classifier=False) as (client, parts):
         await ready(parts, client)
-        headers = {}
-        for name, permissions in (("one", []), ("two", []), ("admin", ["router:admin"])):
-            key, token = create_key(name, permissions, None, None, 1000)
-            await parts["store"].keys.add_key(key)
-            headers[name] = {"Authorization": f"Bearer {token}"}
-        await parts["keys"].refresh(parts["store"].keys)
+        headers = await keyed(parts, {"one": [], "two": [], "admin": ["router:admin"]})
         mine = await asked(client, headers=headers["one"])
         others = await asked(client, headers=headers["two"])
         assert (await client.get(f"/subjects/{SESSION}")).status_code == 401
@@ -186,12 +180,7 @@ async def test_a_key_reaches_what_was_asked_with_it_and_an_admin_all(tmp_path: P
 async def test_a_key_is_not_trusted_again_because_it_erases_itself(tmp_path: Path) -> None:
     async with speaking(tmp_path, classifier=False) as (client, parts):
         await ready(parts, client)
-        headers = {}
-        for name, permissions in (("forger", []), ("admin", ["router:admin"])):
-            key, token = create_key(name, permissions, None, None, 1000)
-            await parts["store"].keys.add_key(key)
-            headers[name] = {"Authorization": f"Bearer {token}"}
-        await parts["keys"].refresh(parts["store"].keys)
+        headers = await keyed(parts, {"forger": [], "admin": ["router:admin"]})
         watch, policy = parts["live"].learning.watch, FreezePolicy(window=20)
         for _ in range(10):
             watch.told("forger", is_first=False, is_odd=True, policy=policy)
