@@ -1,4 +1,4 @@
-"""A store that is there already: to work on, or only to look into."""
+"""A store that is there already, to work on."""
 
 from __future__ import annotations
 
@@ -24,19 +24,6 @@ async def existing_store(url: str) -> AsyncIterator[Store]:
 
     await asyncio.to_thread(existing_file, url)
     async with open_store(url) as store:
-        yield store
-
-
-@asynccontextmanager
-async def looked_into(url: str) -> AsyncIterator[Store]:
-    """The store, for reading alone; it stays as it is.
-
-    Raises:
-        StoreError: there is none, it is of another schema, or it cannot be read.
-    """
-    from router.stores.open import look_into
-
-    async with look_into(url) as store:
         yield store
 
 

@@ -83,11 +83,11 @@ def _clustered(url: str, from_ms: int, min_size: int | None) -> dict[str, Any]:
 
 
 async def _read(url: str, from_ms: int, reading: Any) -> tuple[FailureLog, list[AgentCard]]:
-    from router.cli.existing_store import looked_into
     from router.failure_log import read_failures
     from router.stores.failed import open_failed
+    from router.stores.open import look_into
 
-    async with looked_into(url) as store:
+    async with look_into(url) as store:
         cards = [stored.card for stored in await store.cards.load_cards()]
     async with open_failed(url) as store_of_failures:
         return await read_failures(store_of_failures, from_ms, told=reading), cards

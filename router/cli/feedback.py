@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from router.cli.existing_store import existing_store, looked_into, stored_policy
+from router.cli.existing_store import existing_store, stored_policy
 from router.cli.keys import JsonOption, StoreOption
 from router.cli.names import namespace_of
 from router.cli.output import UNUSABLE, emit_json, fail, say, store_url
@@ -123,9 +123,10 @@ async def _export(url: str, out: Path, namespace: str | None) -> int:
     from router.log_export import line_of
     from router.redaction import Redaction
     from router.stores.feedback_log import LogQuery, open_log
+    from router.stores.open import look_into
 
     now_ms = int(SystemClock().now_ms())
-    async with looked_into(url) as store:
+    async with look_into(url) as store:
         rules = (await stored_policy(store)).retention
         redaction = Redaction(rules.utterances, await store.retention.redaction_key())
     n_read = n_written = 0

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from router.cli.existing_store import looked_into
 from router.cli.output import UNUSABLE, emit_json, fail, say, store_url, table
 
 if TYPE_CHECKING:
@@ -106,7 +105,9 @@ async def _add(url: str, key: Key) -> None:
 
 
 async def _load(url: str) -> list[Key]:
-    async with looked_into(url) as store:
+    from router.stores.open import look_into
+
+    async with look_into(url) as store:
         return list(await store.keys.load_keys())
 
 

@@ -59,31 +59,31 @@ def replay(
 
 
 async def _one(url: str, decision_id: str, model: Path | None, encoder: str | None) -> Replayed | None:
-    from router.cli.existing_store import looked_into
     from router.replay import replayer_of
+    from router.stores.open import look_into
 
-    async with looked_into(url) as opened:
+    async with look_into(url) as opened:
         with _pool(model, encoder) as pool:
             return await replayer_of(opened, pool).replay(decision_id)
 
 
 async def _all(url: str, limit: int | None, model: Path | None, encoder: str | None) -> LogReport:
-    from router.cli.existing_store import looked_into
     from router.cli.training import bar
     from router.replay import replayer_of
     from router.replay_log import replay_log
+    from router.stores.open import look_into
 
-    async with looked_into(url) as opened:
+    async with look_into(url) as opened:
         with _pool(model, encoder) as pool, bar("replaying") as progress:
             return await replay_log(opened.seals, replayer_of(opened, pool), limit=limit, progress=progress)
 
 
 async def _chain(url: str) -> ChainReport:
-    from router.cli.existing_store import looked_into
     from router.cli.training import bar
     from router.replay_log import follow_chain
+    from router.stores.open import look_into
 
-    async with looked_into(url) as opened:
+    async with look_into(url) as opened:
         with bar("following the chain") as progress:
             return await follow_chain(opened.seals, progress=progress)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from router.cli.existing_store import existing_store, looked_into, stored_policy
+from router.cli.existing_store import existing_store, stored_policy
 from router.cli.keys import JsonOption, StoreOption
 from router.cli.names import intent_of, namespace_of
 from router.cli.output import UNUSABLE, emit_json, fail, say, store_url, table
@@ -91,8 +91,9 @@ def _decide(review_id: str, verdict: Verdict, store: str | None, as_json: bool) 
 
 async def _page(url: str, wanted: Any, after: str, limit: int) -> ReviewPage:
     from router.permit import OPEN
+    from router.stores.open import look_into
 
-    async with looked_into(url) as store:
+    async with look_into(url) as store:
         return await (await _reviews(store)).page(wanted, OPEN, after=after, limit=limit)
 
 

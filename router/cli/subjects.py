@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from router.cli.existing_store import existing_store, looked_into, stored_policy
+from router.cli.existing_store import existing_store, stored_policy
 from router.cli.keys import JsonOption, StoreOption
 from router.cli.output import UNUSABLE, emit_json, fail, say, store_url
 
@@ -87,8 +87,9 @@ async def _export(url: str, name: str, after: str) -> dict[str, Any]:
     import orjson
 
     from router.permit import OPEN
+    from router.stores.open import look_into
 
-    async with looked_into(url) as store, _subjects(store) as subjects:
+    async with look_into(url) as store, _subjects(store) as subjects:
         found = await subjects.export(name, OPEN, after=after)
         while found["next"] is not None and len(found["decisions"]) < _MAX_DECISIONS:
             page = await subjects.export(name, OPEN, after=found["next"])

@@ -39,9 +39,9 @@ def trace(
 
 
 async def _read(url: str, trace_id: str) -> list[tuple[int, EventRow]]:
-    from router.cli.existing_store import looked_into
+    from router.stores.open import look_into
 
-    async with looked_into(url) as store:
+    async with look_into(url) as store:
         return list(await store.records.trace(trace_id, _MAX_EVENTS))
 
 
