@@ -20,6 +20,16 @@ FLOOR = 0.02
 N_FOLDS = 5
 
 
+def effective_size(weights: Floats) -> float:
+    """Effective sample size (Kish 1965) of weights, float64 (n): (sum w)^2 / sum w^2; 0 where all are 0.
+
+    >>> effective_size(np.array([2.0, 0.0, 2.0])), effective_size(np.zeros(3))
+    (2.0, 0.0)
+    """
+    squares = float(weights @ weights)
+    return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
+
+
 class Support(NamedTuple):
     """How much of what a policy would choose has been tried.
 
@@ -120,9 +130,7 @@ class Choices:
     def _effective(self, moved: Floats) -> float | None:
         if _is_nothing(moved):
             return None
-        weights = moved[self.chosen] / self.logged[self.chosen]
-        squares = float(weights @ weights)
-        return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
+        return effective_size(moved[self.chosen] / self.logged[self.chosen])
 
     def where(self, kept: NDArray[np.bool_]) -> Choices:
         """Only those decisions, bool (n)."""

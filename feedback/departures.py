@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from feedback.choices import FLOOR, Choices, Floats, Support
+from feedback.choices import FLOOR, Choices, Support, effective_size
 
 _ROUNDING = 1e-9
 """Of recorded propensities."""
@@ -72,7 +72,7 @@ def untried_fail(
     n_options = np.repeat(np.diff(choices.starts), np.diff(choices.starts))
     possible = choices.logged >= floor / n_options * (1 - _ROUNDING)
     is_trial = judged & (moved[choices.chosen] > _ROUNDING) & possible[choices.chosen]
-    size = _effective(moved[choices.chosen][is_trial] / choices.logged[choices.chosen][is_trial])
+    size = effective_size(moved[choices.chosen][is_trial] / choices.logged[choices.chosen][is_trial])
     if size < least_trials:
         size, is_trial = 0.0, np.zeros_like(is_trial)
     tried = possible & _occur(choices, is_trial)
@@ -110,8 +110,3 @@ def _occur(choices: Choices, is_trial: NDArray[np.bool_]) -> NDArray[np.bool_]:
     n_agents = int(choices.agent.max()) + 1
     cell = choices.intent[choices.decision] * n_agents + choices.agent
     return np.isin(cell, cell[choices.chosen[is_trial]])
-
-
-def _effective(weights: Floats) -> float:
-    squares = float(weights @ weights)
-    return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from feedback.choices import Choices, Floats, Ints
+from feedback.choices import Choices, Floats, Ints, effective_size
 from feedback.outcome_model import AGENT_PRIOR, CELL_PRIOR, INTENT_PRIOR, Cells, Model
 
 _N_BLOCKS, _LEAST_OF_BLOCK = 20, 25
@@ -71,8 +71,7 @@ class Excess(NamedTuple):
         >>> Excess(np.array([0.1, 0.0, 0.1]), np.ones(3), np.zeros(3), 0.0).effective_size
         2.0
         """
-        squares = float(self.shares @ self.shares)
-        return float(self.shares.sum()) ** 2 / squares if squares > 0 else float(len(self.shares))
+        return effective_size(self.shares) or float(len(self.shares))
 
 
 class _Spread(NamedTuple):
