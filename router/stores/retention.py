@@ -13,11 +13,12 @@ from router.stores.seals import note_erased
 from router.stores.tables import decisions, events, meta, outcomes, reviews, shadows, tickets
 from router.stores.ticket_queries import ENDED
 
-KEY_NAME = "redaction_key"
+_KEY = "redaction_key"
 N_KEY_BYTES = 32
 _EMPTY = "{}"
 _INCREMENTAL = 2
 _ACCEPTED = str(ReviewState.ACCEPTED)
+_KNOWN_KEY = select(meta.c.value).where(meta.c.name == _KEY)
 
 
 class SqlRetention:
@@ -28,15 +29,18 @@ class SqlRetention:
 
     async def redaction_key(self) -> bytes:
         """The key of the digests of this store, made at the first call."""
-        known = select(meta.c.value).where(meta.c.name == KEY_NAME)
+        found = await self._database.read(lambda connection: connection.execute(_KNOWN_KEY).scalar_one_or_none())
+        return await self._new_key() if found is None else bytes.fromhex(found)
+
+    async def _new_key(self) -> bytes:
+        """A key where there is none yet; that of another process, where it was faster."""
 
         def work(connection: Connection) -> bytes:
-            made = {"name": KEY_NAME, "value": os.urandom(N_KEY_BYTES).hex()}
+            made = {"name": _KEY, "value": os.urandom(N_KEY_BYTES).hex()}
             connection.execute(insert_or_keep(connection, meta), made)
-            return bytes.fromhex(connection.execute(known).scalar_one())
+            return bytes.fromhex(connection.execute(_KNOWN_KEY).scalar_one())
 
-        found = await self._database.read(lambda connection: connection.execute(known).scalar_one_or_none())
-        return await self._database.write(work) if found is None else bytes.fromhex(found)
+        return await self._database.write(work)
 
     async def drop_decisions(self, before_ms: int, at_ms: int, limit: int) -> int:
         """Drop at most `limit` decisions made before an instant; their seals stay, noted as erased."""
